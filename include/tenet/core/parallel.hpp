@@ -1,0 +1,125 @@
+// parallel_for: the one place where work is spread over threads.
+//
+// Work is cut into pieces by its size, never by the number of threads, so that every result is
+// bit-identical for any number of threads. Pieces run serially without OpenMP, inside another parallel
+// region, in a thread that asked for it (SerialGuard), and in a forked child, whose team does not exist.
+#pragma once
+
+#include <tenet/core/error.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#if TENET_OPENMP
+#include <omp.h>
+#include <pthread.h>
+#endif
+
+namespace tenet {
+
+namespace state {
+inline constinit std::atomic<int> thread_count{0};  // 0: what OpenMP would take
+inline constinit std::atomic<bool> forked{false};
+inline constinit thread_local bool serial = false;
+}  // namespace state
+
+inline namespace TENET_CONFIG {
+
+/// Number of threads operations may use; `n` >= 1, else throws Error. Results do not depend on it.
+inline void set_num_threads(int n) {
+  if (n < 1) throw Error(text({"set_num_threads: expected at least 1 thread, got ", n}));
+  state::thread_count = n;
+}
+
+/// The number of threads operations may use (1 without OpenMP).
+inline int num_threads() {
+#if TENET_OPENMP
+  const int n = state::thread_count.load(std::memory_order_relaxed);
+  return n ? n : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+/// While it lives, operations of this thread run on this thread alone.
+class SerialGuard {
+ public:
+  SerialGuard() : old_(std::exchange(state::serial, true)) {}
+  ~SerialGuard() { state::serial = old_; }
+  SerialGuard(const SerialGuard&) = delete;
+  SerialGuard& operator=(const SerialGuard&) = delete;
+
+ private:
+  bool old_;
+};
+
+namespace detail {
+
+#if TENET_OPENMP
+inline bool may_fork_team() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { state::forked = true; });
+  return registered == 0 && !state::forked.load(std::memory_order_relaxed) && !state::serial && !omp_in_parallel();
+}
+
+// Keeps the first exception of a region: none may leave a thread of the team.
+class FirstException {
+ public:
+  void capture() noexcept {
+    if (!taken_.exchange(true)) error_ = std::current_exception();
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::atomic<bool> taken_{false};
+  std::exception_ptr error_;
+};
+#endif
+
+TENET_NOINLINE inline void run_pieces(std::int64_t pieces, void (*piece)(void*, std::int64_t), void* context) {
+#if TENET_OPENMP
+  const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
+  if (team > 1 && may_fork_team()) {
+    FirstException first;
+#pragma omp parallel for schedule(static) num_threads(int(team))
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      try {
+        piece(context, i);
+      } catch (...) {
+        first.capture();
+      }
+    }
+    first.rethrow();
+    return;
+  }
+#endif
+  for (std::int64_t i = 0; i < pieces; ++i) piece(context, i);
+}
+
+}  // namespace detail
+
+/// Runs `body(begin, end)` over [0, n) in pieces of `grain` (the last may be shorter), in any order and
+/// on any thread. The pieces depend on n and grain only. An exception of a piece is rethrown here.
+template <class Body>
+void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
+  if (n <= 0) return;
+  if (grain < 1) grain = 1;
+  if (n <= grain) return body(std::int64_t{0}, n);
+  struct Context {
+    const Body& body;
+    std::int64_t n, grain;
+  } context{body, n, grain};
+  detail::run_pieces((n - 1) / grain + 1,
+                     [](void* p, std::int64_t i) {
+                       auto& c = *static_cast<Context*>(p);
+                       const std::int64_t begin = i * c.grain;
+                       c.body(begin, c.n - begin < c.grain ? c.n : begin + c.grain);
+                     },
+                     &context);
+}
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet
