@@ -1,0 +1,74 @@
+// The instruction set that kernels are chosen by at run time, whatever flags the program is compiled with.
+#pragma once
+
+#include <tenet/core/error.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define TENET_X86 1
+#define TENET_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#define TENET_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#else
+#define TENET_X86 0
+#define TENET_TARGET_AVX2
+#define TENET_TARGET_AVX512
+#endif
+
+namespace tenet {
+
+namespace state {
+inline constinit std::atomic<int> isa{-1};  // -1: not detected yet
+}
+
+inline namespace TENET_CONFIG {
+namespace cpu {
+
+/// Instruction sets with kernels of their own, each containing the ones before it.
+enum class Isa { baseline, avx2, avx512 };
+
+/// The best set that this processor and its operating system offer.
+inline Isa machine_isa() {
+#if TENET_X86
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::baseline;
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return avx512 ? Isa::avx512 : Isa::avx2;
+#else
+  return Isa::baseline;
+#endif
+}
+
+namespace detail {
+
+TENET_COLD inline int detect_isa() {
+  Isa best = machine_isa();
+  if (const char* cap = std::getenv("TENET_ISA")) {
+    const std::string_view name = cap;
+    const Isa asked = name == "baseline" ? Isa::baseline : name == "avx2" ? Isa::avx2 : Isa::avx512;
+    if (asked < best) best = asked;
+  }
+  state::isa.store(int(best), std::memory_order_relaxed);
+  return int(best);
+}
+
+}  // namespace detail
+
+/// The set kernels use: machine_isa(), capped by the environment variable TENET_ISA (baseline, avx2 or avx512).
+inline Isa isa() {
+  const int known = state::isa.load(std::memory_order_relaxed);
+  return Isa(known < 0 ? detail::detect_isa() : known);
+}
+
+/// Makes kernels use `wanted`, or the best this machine has if that is less. For tests and measurements; process-wide.
+inline void set_isa(Isa wanted) {
+  const Isa best = machine_isa();
+  state::isa.store(int(wanted < best ? wanted : best), std::memory_order_relaxed);
+}
+
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
