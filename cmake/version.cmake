@@ -1,0 +1,12 @@
+# Reads the version from the one place where it stands.
+set(_header ${CMAKE_CURRENT_LIST_DIR}/../include/tenet/version.hpp)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_header})
+file(READ ${_header} _text)
+set(_numbers "")
+foreach(_part MAJOR MINOR PATCH)
+  if(NOT _text MATCHES "#define TENET_VERSION_${_part} ([0-9]+)")
+    message(FATAL_ERROR "TENET_VERSION_${_part} is missing in ${_header}")
+  endif()
+  list(APPEND _numbers ${CMAKE_MATCH_1})
+endforeach()
+list(JOIN _numbers "." TENET_VERSION)
