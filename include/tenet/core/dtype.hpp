@@ -70,6 +70,10 @@ template <class T>
 using accumulate_t =
     std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<FloatElement<T>, float, std::int64_t>>;
 
+/// The type of a sum: integers and bool add up in int64, floating types in their own.
+template <class T>
+using sum_t = std::conditional_t<FloatElement<T>, T, std::int64_t>;
+
 /// Bytes of one element.
 constexpr std::size_t item_size(DType d) {
   switch (d) {
