@@ -14,6 +14,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <type_traits>
+
+#include <pthread.h>
+#pragma weak pthread_atfork  // before glibc 2.34 it is there with -pthread only
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TENET_SANITIZED 1
@@ -68,13 +72,11 @@ struct ProcessLists {
   std::int64_t reserved = 0, peak_reserved = 0, system_requests = 0;
   ThreadLists* threads = nullptr;
   bool caching = !TENET_SANITIZED;  // off, every block is the system's: sanitizers see each one
+  bool survives_fork = false;
 };
-
-/// Never destroyed: tensors of static lifetime may be freed after it would have been.
-inline ProcessLists& process_lists() {
-  static ProcessLists& lists = *new ProcessLists;
-  return lists;
-}
+inline constinit ProcessLists process_lists{};
+// Tensors of static lifetime may be freed after everything else that is static.
+static_assert(std::is_trivially_destructible_v<ProcessLists>);
 
 }  // namespace state
 
@@ -118,8 +120,22 @@ inline void release_large(state::ProcessLists& all) {
   }
 }
 
+/// The child of a fork() gets the lock in peace, and forgets the lists of threads that it does not have.
+TENET_COLD inline void survive_fork(state::ProcessLists& all) {
+  all.survives_fork = true;
+  if (!pthread_atfork) return;
+  pthread_atfork([] { state::process_lists.mutex.lock(); }, [] { state::process_lists.mutex.unlock(); },
+                 [] {
+                   auto& mine = state::thread_lists;
+                   mine.previous = mine.next = nullptr;
+                   state::process_lists.threads = mine.registered && !mine.closed ? &mine : nullptr;
+                   state::process_lists.mutex.unlock();
+                 });
+}
+
 /// Asks the system; the caller holds the lock.
 inline void* request(state::ProcessLists& all, std::size_t bytes) {
+  if (!all.survives_fork) survive_fork(all);
   void* p = std::aligned_alloc(alignment, bytes);
   if (!p) {
     release_large(all);
@@ -153,7 +169,7 @@ inline void give(state::ThreadLists& mine, state::ProcessLists& all, int c, std:
 struct ThreadExit {
   ~ThreadExit() {
     auto& mine = state::thread_lists;
-    auto& all = state::process_lists();
+    auto& all = state::process_lists;
     const std::lock_guard lock(all.mutex);
     for (int c = 1; c <= state::small_classes; ++c) give(mine, all, c, mine.count[c]);
     (mine.previous ? mine.previous->next : all.threads) = mine.next;
@@ -174,13 +190,14 @@ TENET_COLD inline void enroll(state::ThreadLists& mine, state::ProcessLists& all
 /// Fills the thread's list of class `c` from the process's list or a new slab; returns one block.
 TENET_COLD inline void* refill(int c) {
   auto& mine = state::thread_lists;
-  auto& all = state::process_lists();
+  auto& all = state::process_lists;
   const std::size_t size = std::size_t(c) * 64;
   const std::lock_guard lock(all.mutex);
   if (!all.caching) return request(all, size);
   if (!all.small[c]) {
-    auto* slab = static_cast<char*>(request(all, slab_bytes));
-    for (std::size_t at = 0; at + size <= slab_bytes; at += size) {
+    const std::size_t bytes = slab_bytes / size * size;
+    auto* slab = static_cast<char*>(request(all, bytes));
+    for (std::size_t at = 0; at < bytes; at += size) {
       auto* b = reinterpret_cast<FreeBlock*>(slab + at);
       b->next = all.small[c];
       all.small[c] = b;
@@ -207,7 +224,7 @@ TENET_COLD inline void* refill(int c) {
 /// A full list, a thread that is ending or has not allocated yet, or no caching.
 TENET_COLD inline void put_slow(void* p, int c) {
   auto& mine = state::thread_lists;
-  auto& all = state::process_lists();
+  auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
   if (!all.caching) {
     all.reserved -= c * 64;
@@ -232,7 +249,7 @@ TENET_NOINLINE inline void* get_large(std::size_t bytes) {
   if (bytes > (std::size_t(1) << 62)) out_of_memory(bytes);
   std::size_t size = 0;
   const int c = large_class(bytes, size);
-  auto& all = state::process_lists();
+  auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
   if (FreeBlock* b = all.large[c]) {
     all.large[c] = b->next;
@@ -248,7 +265,7 @@ TENET_NOINLINE inline void* get_large(std::size_t bytes) {
 TENET_NOINLINE inline void put_large(void* p, std::size_t bytes) {
   std::size_t size = 0;
   const int c = large_class(bytes, size);
-  auto& all = state::process_lists();
+  auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
   if (!all.caching) {
     all.reserved -= std::int64_t(size);
@@ -293,7 +310,7 @@ inline void deallocate(void* p, std::size_t bytes) {
 
 /// What the allocator holds now. Counts of other running threads may be a moment old.
 inline Stats stats() {
-  auto& all = state::process_lists();
+  auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
   Stats s;
   s.reserved = all.reserved;
@@ -307,7 +324,7 @@ inline Stats stats() {
 
 /// Gives cached blocks above 4 KiB back to the system.
 inline void empty_cache() {
-  auto& all = state::process_lists();
+  auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
   detail::release_large(all);
 }
