@@ -20,7 +20,8 @@ struct BackwardOptions {
   bool create_graph = false;
 };
 
-/// A tensor of any element type, or none ("undefined").
+/// A tensor of any element type, or none ("undefined"): whatever asks that for more than defined(), is() or
+/// impl() throws Error.
 class AnyTensor {
  public:
   TENET_TAG AnyTensor() = default;
@@ -29,38 +30,46 @@ class AnyTensor {
   TENET_TAG bool defined() const { return bool(impl_); }
   TENET_TAG explicit operator bool() const { return bool(impl_); }
 
-  TENET_TAG const Shape& shape() const { return impl_->shape; }
-  TENET_TAG const Strides& strides() const { return impl_->strides; }
+  TENET_TAG const Shape& shape() const { return body().shape; }
+  TENET_TAG const Strides& strides() const { return body().strides; }
   /// Size of dimension `dim`, counted from the end when negative; throws IndexError.
   TENET_TAG std::int64_t size(std::int64_t dim) const {
-    return impl_->shape.empty() ? throw_no_dims() : impl_->shape[wrap_dim("size", dim, this->dim())];
+    return body().shape.empty() ? throw_no_dims() : body().shape[wrap_dim("size", dim, this->dim())];
   }
   /// The number of dimensions.
-  TENET_TAG int dim() const { return impl_->shape.size(); }
-  TENET_TAG std::int64_t numel() const { return impl_->numel; }
-  TENET_TAG DType dtype() const { return impl_->dtype; }
-  TENET_TAG Device device() const { return impl_->storage->device; }
-  TENET_TAG bool is_contiguous() const { return impl_->contiguous; }
-  TENET_TAG void* data_ptr() const { return impl_->data; }
+  TENET_TAG int dim() const { return body().shape.size(); }
+  TENET_TAG std::int64_t numel() const { return body().numel; }
+  TENET_TAG DType dtype() const { return body().dtype; }
+  TENET_TAG Device device() const { return body().storage->device; }
+  TENET_TAG bool is_contiguous() const { return body().contiguous; }
+  TENET_TAG void* data_ptr() const { return body().data; }
 
   /// Whether gradients flow to or through this tensor.
-  TENET_TAG bool requires_grad() const { return impl_->requires_grad || impl_->node; }
+  TENET_TAG bool requires_grad() const { return body().requires_grad || body().node; }
   /// Whether no operation made it: gradients are kept in the .grad() of leaves only.
-  TENET_TAG bool is_leaf() const { return !impl_->node; }
+  TENET_TAG bool is_leaf() const { return !body().node; }
   /// Counts changes in place of the memory.
-  TENET_TAG std::uint32_t version() const { return impl_->storage->version; }
+  TENET_TAG std::uint32_t version() const { return body().storage->version; }
   /// Whether both handles share one tensor.
   TENET_TAG bool is(const AnyTensor& o) const { return impl_.get() == o.impl_.get(); }
   /// The accumulated gradient; undefined if there is none.
-  TENET_TAG AnyTensor grad_any() const { return AnyTensor(impl_->grad); }
+  TENET_TAG AnyTensor grad_any() const { return AnyTensor(body().grad); }
   /// Drops the accumulated gradient.
-  TENET_TAG void zero_grad() const { impl_->grad = {}; }
+  TENET_TAG void zero_grad() const { body().grad = {}; }
 
   TENET_TAG TensorImpl* impl() const { return impl_.get(); }
   TENET_TAG const ImplRef& ref() const { return impl_; }
   TENET_TAG ImplRef& ref() { return impl_; }
 
  protected:
+  TENET_TAG TensorImpl& body() const {
+    if (!impl_) [[unlikely]]
+      throw_undefined();
+    return *impl_;
+  }
+  [[noreturn]] TENET_TAG TENET_COLD static void throw_undefined() {
+    throw Error("tensor: expected a defined tensor, got an undefined one");
+  }
   [[noreturn]] TENET_TAG TENET_COLD static std::int64_t throw_no_dims() {
     throw IndexError("size: a scalar has no dimensions");
   }
@@ -84,11 +93,11 @@ class Tensor : public AnyTensor {
   // ---- elements
 
   /// Address of the first element. Writing through it is not seen by autograd.
-  TENET_TAG T* data() const { return static_cast<T*>(impl_->data); }
+  TENET_TAG T* data() const { return static_cast<T*>(body().data); }
 
   /// The only element; throws ShapeError if there is not exactly one.
   TENET_TAG T item() const {
-    if (impl_->numel != 1) throw ShapeError(text({"item: expected one element, got shape ", shape()}));
+    if (body().numel != 1) throw ShapeError(text({"item: expected one element, got shape ", shape()}));
     return *host("item");
   }
 
@@ -138,14 +147,14 @@ class Tensor : public AnyTensor {
   // ---- gradients (autograd/)
 
   /// The accumulated gradient; undefined if there is none.
-  TENET_TAG Tensor grad() const { return Tensor(impl_->grad); }
+  TENET_TAG Tensor grad() const { return Tensor(body().grad); }
   /// Makes this leaf collect gradients (or not); throws DTypeError unless T is floating, Error if not a leaf.
   TENET_TAG Tensor& requires_grad_(bool on = true) {
     if (!FloatElement<T>) {
       throw DTypeError(text({"requires_grad_: expected a floating type, got ", name(dtype_of<T>)}));
     }
     if (!is_leaf()) throw Error("requires_grad_: expected a leaf, got the output of an operation");
-    impl_->requires_grad = on;
+    body().requires_grad = on;
     return *this;
   }
   /// Gradients of this scalar with respect to the leaves it was made of, added to their .grad().
