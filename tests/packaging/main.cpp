@@ -1,6 +1,6 @@
 // The program that each consumer project builds.
-#include <tenet/version.hpp>
 #include <tenet/core/parallel.hpp>
+#include <tenet/version.hpp>
 
 #include <cstdio>
 
