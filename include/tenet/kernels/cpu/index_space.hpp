@@ -1,0 +1,186 @@
+// The index space of a kernel: how its operands lie over a common shape, in as few dimensions as possible.
+#pragma once
+
+#include <tenet/core/error.hpp>
+
+#include <cstring>
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+
+using std::int64_t;
+
+inline constexpr int max_rank = 8;      // dimensions a kernel takes
+inline constexpr int max_operands = 4;  // arrays a kernel walks at once, its output first
+
+/// Data and its strides, in elements, one a dimension; 0 repeats an element along the dimension.
+template <class T>
+struct Strided {
+  T* data;
+  const int64_t* strides;
+};
+
+/// Number of elements of a shape.
+inline int64_t numel(int rank, const int64_t* shape) {
+  int64_t n = 1;
+  for (int d = 0; d < rank; ++d) n *= shape[d];
+  return n;
+}
+
+/// Whether the strides are those of a row-major array without gaps.
+inline bool contiguous(int rank, const int64_t* shape, const int64_t* strides) {
+  int64_t expected = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    if (shape[d] != 1 && strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
+/// Shape and strides of up to max_operands arrays, the dimensions reordered so that the strides of the first
+/// array fall, and merged where all arrays allow it. Rank is at least 1; the last dimension is the innermost.
+struct IndexSpace {
+  int rank = 0;
+  int operands = 0;
+  int64_t numel = 1;
+  int64_t shape[max_rank] = {};
+  int64_t strides[max_operands][max_rank] = {};
+  bool dense[max_operands] = {};  // element i of the space is element i of the array
+
+  /// Throws ShapeError when `dims` is over max_rank.
+  IndexSpace(int dims, const int64_t* sizes, int count, const int64_t* const* steps) : operands(count) {
+    if (dims > max_rank) throw ShapeError(text({"expected at most ", max_rank, " dimensions, got ", dims}));
+    int order[max_rank];
+    for (int d = 0; d < dims; ++d) {
+      numel *= sizes[d];
+      if (sizes[d] == 1) continue;
+      int at = rank++;
+      for (; at > 0 && magnitude(steps[0][order[at - 1]]) < magnitude(steps[0][d]); --at) order[at] = order[at - 1];
+      order[at] = d;
+    }
+    int merged = 0;
+    for (int k = 0; k < rank; ++k) {
+      const int d = order[k];
+      if (merged > 0 && follows(merged - 1, d, sizes[d], steps)) {
+        shape[merged - 1] *= sizes[d];
+      } else {
+        shape[merged++] = sizes[d];
+      }
+      for (int a = 0; a < operands; ++a) strides[a][merged - 1] = steps[a][d];
+    }
+    rank = merged;
+    if (rank == 0) {
+      rank = 1;
+      shape[0] = 1;
+      for (int a = 0; a < operands; ++a) strides[a][0] = 1;
+    }
+    for (int a = 0; a < operands; ++a) dense[a] = contiguous(rank, shape, strides[a]);
+  }
+
+  int64_t inner() const { return shape[rank - 1]; }
+
+  /// Fills `index` with the coordinates of element i.
+  void locate(int64_t i, int64_t* index) const {
+    for (int d = rank - 1; d > 0; --d) {
+      const int64_t outer = i / shape[d];
+      index[d] = i - outer * shape[d];
+      i = outer;
+    }
+    index[0] = i;
+  }
+
+  /// Where the element at `index` lies in array `a`, in elements.
+  int64_t offset(int a, const int64_t* index) const {
+    int64_t at = 0;
+    for (int d = 0; d < rank; ++d) at += index[d] * strides[a][d];
+    return at;
+  }
+
+  /// Calls `run(offset, stride, n)` for each run of array `a` along the innermost dimension, from the element at
+  /// `start` on, until `count` elements are covered.
+  template <class Run>
+  void runs(int a, const int64_t* start, int64_t count, Run run) const {
+    int64_t index[max_rank];
+    std::memcpy(index, start, sizeof index);
+    const int last = rank - 1;
+    int64_t at = offset(a, index);
+    while (count > 0) {
+      const int64_t rest = shape[last] - index[last], n = rest < count ? rest : count;
+      run(at, strides[a][last], n);
+      count -= n;
+      at -= index[last] * strides[a][last];
+      index[last] = 0;
+      for (int d = last - 1; d >= 0; --d) {
+        at += strides[a][d];
+        if (++index[d] < shape[d]) break;
+        at -= shape[d] * strides[a][d];
+        index[d] = 0;
+      }
+    }
+  }
+
+ private:
+  static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+  bool follows(int outer, int d, int64_t size, const int64_t* const* steps) const {
+    for (int a = 0; a < operands; ++a)
+      if (strides[a][outer] != steps[a][d] * size) return false;
+    return true;
+  }
+};
+
+namespace detail {
+
+// Copies `count` elements of `Size` bytes, from the element at `index` on, into a contiguous buffer.
+template <int Size>
+void gather_sized(const IndexSpace& space, int a, const int64_t* index, int64_t count, const char* data, char* buffer) {
+  space.runs(a, index, count, [&](int64_t at, int64_t stride, int64_t n) {
+    const char* from = data + at * Size;
+    if (stride == 1 && n >= 16) {
+      std::memcpy(buffer, from, std::size_t(n * Size));
+    } else {
+      for (int64_t i = 0; i < n; ++i) std::memcpy(buffer + i * Size, from + i * stride * Size, Size);
+    }
+    buffer += n * Size;
+  });
+}
+
+template <int Size>
+void scatter_sized(const IndexSpace& space, int a, const int64_t* index, int64_t count, char* data,
+                   const char* buffer) {
+  space.runs(a, index, count, [&](int64_t at, int64_t stride, int64_t n) {
+    char* to = data + at * Size;
+    if (stride == 1 && n >= 16) {
+      std::memcpy(to, buffer, std::size_t(n * Size));
+    } else {
+      for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * stride * Size, buffer + i * Size, Size);
+    }
+    buffer += n * Size;
+  });
+}
+
+inline void gather(std::size_t size, const IndexSpace& space, int a, const int64_t* index, int64_t count,
+                   const char* data, char* buffer) {
+  switch (size) {
+    case 1: return gather_sized<1>(space, a, index, count, data, buffer);
+    case 2: return gather_sized<2>(space, a, index, count, data, buffer);
+    case 4: return gather_sized<4>(space, a, index, count, data, buffer);
+    default: return gather_sized<8>(space, a, index, count, data, buffer);
+  }
+}
+
+inline void scatter(std::size_t size, const IndexSpace& space, int a, const int64_t* index, int64_t count, char* data,
+                    const char* buffer) {
+  switch (size) {
+    case 1: return scatter_sized<1>(space, a, index, count, data, buffer);
+    case 2: return scatter_sized<2>(space, a, index, count, data, buffer);
+    case 4: return scatter_sized<4>(space, a, index, count, data, buffer);
+    default: return scatter_sized<8>(space, a, index, count, data, buffer);
+  }
+}
+
+}  // namespace detail
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet

@@ -1,0 +1,178 @@
+// map: out[i] = f(in[i]...) over arrays of any strides.
+//
+// There is one loop a functor, over contiguous memory. What is not contiguous, or held in half precision, goes
+// through small buffers in the first-level cache, by code that knows neither the functor nor the types.
+#pragma once
+
+#include <tenet/core/parallel.hpp>
+#include <tenet/kernels/cpu/convert.hpp>
+#include <tenet/kernels/cpu/index_space.hpp>
+
+#include <utility>
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+
+namespace detail {
+
+inline constexpr int64_t map_grain = 32768;  // elements a piece of parallel work
+inline constexpr int64_t map_block = 512;    // elements a buffer
+
+// An array whose type is known at run time.
+struct Array {
+  char* data;
+  DType dtype;
+  const int64_t* strides;
+};
+
+// A contiguous loop: p[0] is the output, then come the inputs, halves as float.
+using Loop = void (*)(const void* f, int64_t n, void* const* p);
+
+struct alignas(64) Buffer {
+  char values[map_block * 8];
+  char raw[map_block * 2];  // halves before they become float and after
+};
+
+// Elements [i, i + n) of array `a` as contiguous values for a loop: in place where they already are.
+inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_place, int64_t i, const int64_t* index,
+                   int64_t n, Buffer& buffer) {
+  const std::size_t size = item_size(array.dtype);
+  const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
+  char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * int64_t(size);
+  if (!in_place) {
+    values = is_half || is_bfloat16 ? buffer.raw : buffer.values;
+    gather(size, space, a, index, n, array.data, values);
+  }
+  if (!is_half && !is_bfloat16) return values;
+  float* floats = reinterpret_cast<float*>(buffer.values);
+  if (is_half) convert(n, floats, reinterpret_cast<const half*>(values));
+  if (is_bfloat16) convert(n, floats, reinterpret_cast<const bfloat16*>(values));
+  return floats;
+}
+
+// The way back of fetch, for the output.
+inline void store(const IndexSpace& space, const Array& array, bool in_place, int64_t i, const int64_t* index,
+                  int64_t n, Buffer& buffer) {
+  const std::size_t size = item_size(array.dtype);
+  const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
+  char* to = in_place ? array.data + (space.dense[0] ? i : space.offset(0, index)) * int64_t(size) : buffer.raw;
+  const float* floats = reinterpret_cast<const float*>(buffer.values);
+  if (is_half) convert(n, reinterpret_cast<half*>(to), floats);
+  if (is_bfloat16) convert(n, reinterpret_cast<bfloat16*>(to), floats);
+  if (!in_place) scatter(size, space, 0, index, n, array.data, is_half || is_bfloat16 ? buffer.raw : buffer.values);
+}
+
+inline bool is_reduced_precision(DType d) { return d == DType::float16 || d == DType::bfloat16; }
+
+// Elements [begin, end) of the space. Long runs are taken one by one, so that what is contiguous in them is used in
+// place; short ones are gathered several at a time.
+inline void map_piece(const IndexSpace& space, const Array* arrays, Loop loop, const void* f, int64_t begin,
+                      int64_t end) {
+  Buffer buffers[max_operands];
+  const int64_t inner = space.inner();
+  const bool by_runs = inner >= map_block / 4;
+  bool in_place[max_operands], buffered = false;
+  for (int a = 0; a < space.operands; ++a) {
+    in_place[a] = space.dense[a] || (by_runs && space.strides[a][space.rank - 1] == 1);
+    buffered = buffered || !in_place[a] || is_reduced_precision(arrays[a].dtype);
+  }
+  int64_t index[max_rank];
+  void* p[max_operands];
+  for (int64_t i = begin, n; i < end; i += n) {
+    space.locate(i, index);
+    n = end - i;
+    if (by_runs && inner - index[space.rank - 1] < n) n = inner - index[space.rank - 1];
+    if (buffered && n > map_block) n = map_block;
+    for (int a = 1; a < space.operands; ++a) p[a] = fetch(space, arrays[a], a, in_place[a], i, index, n, buffers[a]);
+    const bool direct = in_place[0] && !is_reduced_precision(arrays[0].dtype);
+    const int64_t at = space.dense[0] ? i : space.offset(0, index);
+    p[0] = direct ? arrays[0].data + at * int64_t(item_size(arrays[0].dtype)) : buffers[0].values;
+    loop(f, n, p);
+    if (!direct) store(space, arrays[0], in_place[0], i, index, n, buffers[0]);
+  }
+}
+
+TENET_NOINLINE inline void map_arrays(int rank, const int64_t* shape, const Array* arrays, int count, Loop loop,
+                                      const void* f) {
+  const int64_t* strides[max_operands];
+  for (int a = 0; a < count; ++a) strides[a] = arrays[a].strides;
+  const IndexSpace space(rank, shape, count, strides);
+  parallel_for(space.numel, map_grain,
+               [&](int64_t begin, int64_t end) { map_piece(space, arrays, loop, f, begin, end); });
+}
+
+template <class F, class Out, class... In>
+struct MapLoop {
+  template <std::size_t... I>
+  TENET_ALWAYS_INLINE static void loop(const F f, int64_t n, void* const* p, std::index_sequence<I...>) {
+    over(f, n, static_cast<Out*>(p[0]), static_cast<const In*>(p[I + 1])...);
+  }
+  TENET_ALWAYS_INLINE static void over(const F f, int64_t n, Out* out, const In*... in) {
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) out[i] = cast<Out>(f(in[i]...));
+  }
+  TENET_ALWAYS_INLINE static void run(const void* f, int64_t n, void* const* p) {
+    loop(*static_cast<const F*>(f), n, p, std::index_sequence_for<In...>());
+  }
+};
+
+template <class F>
+constexpr bool may_vectorize() {
+  if constexpr (requires { F::vectorize; }) {
+    return F::vectorize;
+  } else {
+    return true;
+  }
+}
+
+template <class F, class... T>
+constexpr Loop map_loop() {
+  if constexpr (may_vectorize<F>() && (std::is_floating_point_v<T> || ...)) {
+    return &vectorized<MapLoop<F, T...>, const void*, int64_t, void* const*>;
+  } else {
+    return &run_baseline<MapLoop<F, T...>, const void*, int64_t, void* const*>;
+  }
+}
+
+}  // namespace detail
+
+/// out[i] = f(in[i]...) for n contiguous elements; see map.
+template <class F, class Out, class... In>
+void map_contiguous(F f, int64_t n, Out* out, const In*... in) {
+  constexpr detail::Loop loop = detail::map_loop<F, compute_t<Out>, compute_t<In>...>();
+  constexpr bool native = std::is_same_v<Out, compute_t<Out>> && (std::is_same_v<In, compute_t<In>> && ...);
+  if (native && n <= detail::map_grain) {
+    void* const p[] = {out, const_cast<In*>(in)...};
+    return loop(&f, n, p);
+  }
+  const int64_t one = 1;
+  const detail::Array arrays[] = {
+      {reinterpret_cast<char*>(out), dtype_of<Out>, &one},
+      {const_cast<char*>(reinterpret_cast<const char*>(in)), dtype_of<In>, &one}...,
+  };
+  detail::map_arrays(1, &n, arrays, 1 + sizeof...(In), loop, &f);
+}
+
+/// out[i] = f(in[i]...) over the index space `shape`, for up to three inputs. `f` is a trivially copyable functor
+/// with a branch-free scalar operator(); where the arrays hold half or bfloat16 it is given and may return float.
+/// A functor that calls library functions says so by `static constexpr bool vectorize = false`. `out` may be one
+/// of the inputs (same data, same strides) but not overlap one otherwise. Throws ShapeError when rank > max_rank.
+template <class F, class Out, class... In>
+void map(F f, int rank, const int64_t* shape, Strided<Out> out, Strided<const In>... in) {
+  static_assert(sizeof...(In) < max_operands, "map takes at most three inputs");
+  static_assert(std::is_trivially_copyable_v<F>, "map takes functors that can be copied as bytes");
+  if (contiguous(rank, shape, out.strides) && (contiguous(rank, shape, in.strides) && ...)) {
+    return map_contiguous(f, numel(rank, shape), out.data, in.data...);
+  }
+  const detail::Array arrays[] = {
+      {reinterpret_cast<char*>(out.data), dtype_of<Out>, out.strides},
+      {const_cast<char*>(reinterpret_cast<const char*>(in.data)), dtype_of<In>, in.strides}...,
+  };
+  detail::map_arrays(rank, shape, arrays, 1 + sizeof...(In), detail::map_loop<F, compute_t<Out>, compute_t<In>...>(),
+                     &f);
+}
+
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet

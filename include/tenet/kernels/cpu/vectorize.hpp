@@ -1,0 +1,62 @@
+// Compiles one loop for every instruction set and runs the one for this machine.
+//
+// A kernel is a struct with a static `run(args...)` marked TENET_ALWAYS_INLINE whose loops carry TENET_LOOP.
+// `vectorized<Kernel>(args...)` puts it into one leaf function for each instruction set, where the compiler
+// vectorizes it under any flags. Products and sums are not contracted to fused ones there, so that an element's
+// result depends on neither its place in a vector nor the instruction set.
+#pragma once
+
+#include <tenet/kernels/cpu/isa.hpp>
+
+#if defined(__clang__)
+#define TENET_LEAF __attribute__((noinline, flatten))
+#define TENET_LOOP _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored \
+    "-Wpass-failed"  // a functor that calls a library cannot be vectorized: no reason to warn
+#else
+#define TENET_LEAF \
+  __attribute__((noinline, flatten, optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")))
+#define TENET_LOOP _Pragma("GCC ivdep")
+#endif
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+namespace detail {
+
+template <class Kernel, class... A>
+TENET_LEAF void run_baseline(A... args) {
+  Kernel::run(args...);
+}
+template <class Kernel, class... A>
+TENET_LEAF TENET_TARGET_AVX2 void run_avx2(A... args) {
+  Kernel::run(args...);
+}
+template <class Kernel, class... A>
+TENET_LEAF TENET_TARGET_AVX512 void run_avx512(A... args) {
+  Kernel::run(args...);
+}
+
+}  // namespace detail
+
+/// Runs `Kernel::run(args...)`, compiled for the instruction set that isa() names. Arguments go by value.
+template <class Kernel, class... A>
+void vectorized(A... args) {
+#if TENET_X86
+  switch (isa()) {
+    case Isa::avx512: return detail::run_avx512<Kernel>(args...);
+    case Isa::avx2: return detail::run_avx2<Kernel>(args...);
+    case Isa::baseline: break;
+  }
+#endif
+  detail::run_baseline<Kernel>(args...);
+}
+
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
