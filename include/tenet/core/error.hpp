@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -59,10 +60,9 @@ struct Piece {
 
  private:
   static std::string number(double v) {
-    std::string s = std::to_string(v);  // trailing zeros say nothing
-    s.erase(s.find_last_not_of('0') + 1);
-    if (!s.empty() && s.back() == '.') s.pop_back();
-    return s;
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.7g", v);  // 0.1f as 0.1
+    return digits;
   }
 };
 

@@ -27,9 +27,14 @@ inline constinit thread_local bool serial = false;
 
 inline namespace TENET_CONFIG {
 
-/// Number of threads operations may use; `n` >= 1, else throws Error. Results do not depend on it.
+/// The most threads operations may use: OpenMP ends the process when the system refuses one.
+inline constexpr int max_threads = 1024;
+
+/// Number of threads operations may use; throws Error unless in [1, max_threads]. Results do not depend on it.
 inline void set_num_threads(int n) {
-  if (n < 1) throw Error(text({"set_num_threads: expected at least 1 thread, got ", n}));
+  if (n < 1 || n > max_threads) {
+    throw Error(text({"set_num_threads: expected 1 to ", max_threads, " threads, got ", n}));
+  }
   state::thread_count = n;
 }
 

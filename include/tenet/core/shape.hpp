@@ -115,11 +115,12 @@ inline Strides contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-/// Whether the elements lie row-major without gaps (dimensions of size 1 do not count).
+/// Whether the elements lie row-major without gaps (dimensions of size 1 do not count, nor does any when
+/// there is no element).
 inline bool is_contiguous(const Shape& shape, const Strides& strides) {
+  if (shape.contains(0)) return true;
   std::int64_t step = 1;
   for (int i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != step) return false;
     step *= shape[i];
   }
