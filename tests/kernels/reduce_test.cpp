@@ -26,7 +26,7 @@ std::vector<std::vector<double>> groups(StridedArray<T>& in, const std::vector<i
     int64_t o = 0;
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (!(reduced >> d & 1)) o = o * shape[d] + index[d];
-    all[std::size_t(o)].push_back(double(cpu::cast<float>(value)));
+    all[std::size_t(o)].push_back(cpu::cast<double>(value));
   });
   return all;
 }
@@ -41,7 +41,7 @@ void check(R op, const std::vector<int64_t>& shape, Reference reference, double 
       const auto out = std::make_unique<Out[]>(expected.size() + 1);
       cpu::reduce(op, in.rank(), shape.data(), in.view(), reduced, out.get());
       for (std::size_t o = 0; o < expected.size(); ++o) {
-        const double want = reference(expected[o]), got = double(cpu::cast<float>(out[o]));
+        const double want = reference(expected[o]), got = cpu::cast<double>(out[o]);
         if (std::isnan(want)) {
           ASSERT_TRUE(std::isnan(got));
           continue;
