@@ -170,7 +170,7 @@ class NestedList {
 
 /// A tensor of the given elements: `tensor<float>({{1, 2}, {3, 4}})`. Throws ShapeError on ragged rows.
 template <Element T = float>
-Tensor<T> tensor(const NestedList<T>& values) {
+Tensor<T> tensor(const std::type_identity_t<NestedList<T>>& values) {
   Tensor<T> t = empty<T>(values.shape());
   values.write(t.data());
   return t;

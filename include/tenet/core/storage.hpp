@@ -19,7 +19,8 @@ struct Storage {
   /// Grows with changes in place that autograd recorded: they make the history of views stale.
   std::uint32_t recorded_changes = 0;
   Device device;
-  std::size_t bytes;  // of the data
+  bool borrowed = false;  // memory of somebody else's: never reused for an output
+  std::size_t bytes;      // of the data
   void* data;
   void (*destroy_)(Storage*);
   // Of memory that is somebody else's:
@@ -55,6 +56,7 @@ inline StorageRef borrow_storage(void* data, std::size_t bytes, void (*deleter)(
     if (x->deleter) x->deleter(x->context);
     memory::deallocate(x, sizeof(Storage));
   });
+  s->borrowed = true;
   s->deleter = deleter;
   s->context = context;
   return StorageRef::adopt(s);

@@ -7,9 +7,12 @@
 
 namespace tenet {
 
+struct TensorImpl;
+
 /// What core knows of a node of the autograd graph: that it is shared and how it dies.
 struct GraphNode {
   Count count;
+  TensorImpl* retained = nullptr;  // its output, while that lives and keeps its .grad
   void (*destroy_)(GraphNode*);
   TENET_TAG void destroy() { destroy_(this); }
 };
@@ -46,6 +49,7 @@ inline namespace TENET_CONFIG {
 namespace detail {
 TENET_NOINLINE inline void destroy_impl(TensorImpl* p) {
   delete p->hooks;
+  if (p->retains_grad && p->node && p->node->retained == p) p->node->retained = nullptr;
   // The node goes last, after the block is free again: its own release may need one.
   const Ref<GraphNode> node = std::move(p->node);
   p->~TensorImpl();

@@ -1,0 +1,186 @@
+// Elementary functions as scalar, branch-free code, so that loops over them vectorize.
+//
+// In float: exp, log, log1p, expm1, tanh, sigmoid and erf are polynomials fitted here by Remez's exchange; the rest,
+// and everything in double, is the standard library's. NaN gives NaN throughout. Errors are stated in units of the
+// last place of the result.
+#pragma once
+
+#include <tenet/kernels/cpu/convert.hpp>
+
+#include <cmath>
+#include <limits>
+
+#if defined(__clang__)
+#if TENET_X86
+#include <xmmintrin.h>
+#endif
+#define TENET_NO_CONTRACTION _Pragma("clang fp contract(off)")
+#else
+#define TENET_NO_CONTRACTION  // leaves of vectorize.hpp forbid it
+#endif
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+namespace math {
+
+namespace detail {
+
+using cpu::detail::bits;
+using cpu::detail::from_bits;
+using std::int32_t;
+using std::uint32_t;
+
+inline constexpr float infinity = std::numeric_limits<float>::infinity();
+inline constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8p-15f;  // n * ln2_high is exact for |n| < 2^11
+
+TENET_ALWAYS_INLINE float abs(float x) { return from_bits(bits(x) & 0x7fffffffu); }
+TENET_ALWAYS_INLINE float with_sign(float magnitude, float sign) {
+  return from_bits((bits(magnitude) & 0x7fffffffu) | (bits(sign) & 0x80000000u));
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2
+TENET_ALWAYS_INLINE float exp_rest(float r) {
+  TENET_NO_CONTRACTION
+  float p = 0.00138145441f;
+  p = p * r + 0.00836874545f;
+  p = p * r + 0.041668389f;
+  p = p * r + 0.166665211f;
+  return p * r + 0.5f;
+}
+
+// e^x for -104 <= x <= 89 or NaN
+TENET_ALWAYS_INLINE float exp_inside(float x) {
+  TENET_NO_CONTRACTION
+  const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;  // n = x / ln 2 to the nearest
+  const float r = (x - n * ln2_high) - n * ln2_low;
+  const float y = (exp_rest(r) * (r * r) + r) + 1.f;
+  // 2^n in two factors, to reach denormals and infinity
+  const int32_t k = int32_t(bits(shifted) - bits(0x1.8p23f)), half = k >> 1;
+  return y * from_bits(uint32_t(half + 127) << 23) * from_bits(uint32_t(k - half + 127) << 23);
+}
+
+TENET_ALWAYS_INLINE float clamp(float x, float low, float high) {
+  x = x < low ? low : x;
+  return x > high ? high : x;  // NaN stays
+}
+
+}  // namespace detail
+
+/// e^x, to 1 ulp.
+TENET_ALWAYS_INLINE float exp(float x) { return detail::exp_inside(detail::clamp(x, -104.f, 89.f)); }
+TENET_ALWAYS_INLINE double exp(double x) { return std::exp(x); }
+
+/// Natural logarithm, to 1 ulp; log(0) = -inf, of negative numbers NaN.
+TENET_ALWAYS_INLINE float log(float x) {
+  TENET_NO_CONTRACTION
+  using namespace detail;
+  const bool denormal = x < 0x1p-126f;
+  const uint32_t u = bits(denormal ? x * 0x1p23f : x) - 0x3f3504f3u;  // 0x3f3504f3: sqrt(1/2)
+  const float n = float(int32_t(u) >> 23) - (denormal ? 23.f : 0.f);
+  const float f = from_bits((u & 0x7fffffu) + 0x3f3504f3u) - 1.f;
+  // log(1 + f) = 2 atanh(s), s = f / (2 + f)
+  const float s = f / (2.f + f), z = s * s, h = 0.5f * f * f;
+  float p = 0.298730731f;
+  p = p * z + 0.399774969f;
+  p = p * z + 0.666667759f;
+  float y = n * ln2_high - ((h - (s * (h + p * z) + n * ln2_low)) - f);
+  y = x == infinity ? x : y;
+  y = x == 0.f ? -infinity : y;
+  return x >= 0.f ? y : std::numeric_limits<float>::quiet_NaN();
+}
+TENET_ALWAYS_INLINE double log(double x) { return std::log(x); }
+
+/// log(1 + x), to 2 ulp.
+TENET_ALWAYS_INLINE float log1p(float x) {
+  TENET_NO_CONTRACTION
+  const float u = 1.f + x, lost = x - (u - 1.f);
+  const float y = log(u) + lost / u;
+  return (x > -1.f) & (x < detail::infinity) & (x != 0.f) ? y : x == 0.f ? x : log(u);
+}
+TENET_ALWAYS_INLINE double log1p(double x) { return std::log1p(x); }
+
+/// e^x - 1, to 3 ulp.
+TENET_ALWAYS_INLINE float expm1(float x) {
+  TENET_NO_CONTRACTION
+  using namespace detail;
+  const float near = exp_rest(x) * (x * x) + x;
+  return abs(x) < 0.34657359f ? near : exp(x) - 1.f;
+}
+TENET_ALWAYS_INLINE double expm1(double x) { return std::expm1(x); }
+
+/// Hyperbolic tangent, to 2 ulp.
+TENET_ALWAYS_INLINE float tanh(float x) {
+  TENET_NO_CONTRACTION
+  using namespace detail;
+  const float t = abs(x), z = x * x;
+  float p = -0.0057170433f;
+  p = p * z + 0.0206505861f;
+  p = p * z - 0.0537434965f;
+  p = p * z + 0.133314908f;
+  p = p * z - 0.333332837f;
+  const float near = p * z * x + x;
+  const float c = t > 10.f ? 10.f : t, far = 1.f - 2.f / (exp_inside(c + c) + 1.f);
+  return t < 0.625f ? near : with_sign(far, x);
+}
+TENET_ALWAYS_INLINE double tanh(double x) { return std::tanh(x); }
+
+/// 1 / (1 + e^-x), to 3 ulp on either side.
+TENET_ALWAYS_INLINE float sigmoid(float x) {
+  TENET_NO_CONTRACTION
+  const float t = -detail::abs(x), e = detail::exp_inside(t < -104.f ? -104.f : t), r = 1.f / (1.f + e);
+  return x < 0.f ? e * r : r;
+}
+TENET_ALWAYS_INLINE double sigmoid(double x) {
+  const double e = std::exp(x < 0 ? x : -x), r = 1 / (1 + e);
+  return x < 0 ? e * r : r;
+}
+
+/// Error function, to 2 ulp.
+TENET_ALWAYS_INLINE float erf(float x) {
+  TENET_NO_CONTRACTION
+  using namespace detail;
+  const float z = x * x;
+  float p = -0.00059768965f;
+  p = p * z + 0.00499098096f;
+  p = p * z - 0.0267655682f;
+  p = p * z + 0.112818025f;
+  p = p * z - 0.376124948f;
+  p = p * z + 0.128379151f;
+  const float near = p * x + x;
+  // 1 - e^q(t), q(t) = log(erfc(t))
+  const float a = abs(x), t = a > 3.93f ? 3.93f : a;
+  float q = 0.00019494188f;
+  q = q * t - 0.00303364778f;
+  q = q * t + 0.0221896116f;
+  q = q * t - 0.103856064f;
+  q = q * t - 0.637266099f;
+  q = q * t - 1.12762725f;
+  q = q * t - 0.000207046745f;
+  const float far = 1.f - exp_inside(q);
+  return a < 0.92f ? near : with_sign(far, x);
+}
+TENET_ALWAYS_INLINE double erf(double x) { return std::erf(x); }
+
+/// Square root, correctly rounded.
+TENET_ALWAYS_INLINE float sqrt(float x) {
+#if defined(__clang__) && TENET_X86
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));  // the library's may set errno, which forbids vectors
+#else
+  return std::sqrt(x);
+#endif
+}
+TENET_ALWAYS_INLINE double sqrt(double x) { return std::sqrt(x); }
+
+/// Sine, cosine and power: the standard library's, which do not vectorize.
+TENET_ALWAYS_INLINE float sin(float x) { return std::sin(x); }
+TENET_ALWAYS_INLINE double sin(double x) { return std::sin(x); }
+TENET_ALWAYS_INLINE float cos(float x) { return std::cos(x); }
+TENET_ALWAYS_INLINE double cos(double x) { return std::cos(x); }
+TENET_ALWAYS_INLINE float pow(float x, float y) { return std::pow(x, y); }
+TENET_ALWAYS_INLINE double pow(double x, double y) { return std::pow(x, y); }
+
+}  // namespace math
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet

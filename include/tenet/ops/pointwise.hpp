@@ -1,0 +1,184 @@
+// Pointwise operations: what every unary and binary function of elements has in common.
+//
+// A unary operation gives f(x), its derivative df(x, y) with y = f(x), and, to be differentiable twice, the
+// derivative ddf(k) of df by what it keeps. One loop computes all of them. Its parameters are its members:
+//   struct Tanh : UnaryOp<Tanh> {
+//     static constexpr const char* name = "tanh";
+//     static constexpr Keeps keeps = Keeps::output;
+//     template <class T> T f(T x) const { return cpu::math::tanh(x); }
+//     template <class T> T df(T, T y) const { return 1 - y * y; }
+//     template <class T> T ddf(T y) const { return -2 * y; }
+//   };
+// A binary operation gives f(a, b), what to keep, and a backward written with operations.
+#pragma once
+
+#include <tenet/ops/apply.hpp>
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+
+/// What a unary operation's derivative is computed from.
+enum class Keeps { nothing, input, output };
+
+namespace detail {
+
+template <class Op>
+constexpr bool vectorizes = [] {
+  if constexpr (requires { Op::vectorize; }) return bool(Op::vectorize);
+  else return true;
+}();
+
+template <class Op>
+struct Function {
+  static constexpr bool vectorize = vectorizes<Op>;
+  Op op;
+  auto operator()(auto... x) const { return op.f(x...); }
+};
+
+/// g * df, from the kept x or y.
+template <class Op>
+struct Derivative {
+  static constexpr bool vectorize = vectorizes<Op>;
+  Op op;
+  template <class T>
+  T operator()(T g, T k) const {
+    if constexpr (Op::keeps == Keeps::output) return g * op.df(T(0), k);
+    else return g * op.df(k, op.f(k));
+  }
+};
+
+/// g * ddf.
+template <class Op>
+struct SecondDerivative {
+  static constexpr bool vectorize = false;  // rare: one loop is enough
+  Op op;
+  template <class T>
+  T operator()(T g, T k) const {
+    return g * op.ddf(k);
+  }
+};
+
+/// out = f(a, b), broadcast to the shape of `out`.
+template <class F, class Out, class T>
+void run_binary(F f, const Tensor<Out>& out, const Tensor<T>& a, const Tensor<T>& b) {
+  if (a.shape() == b.shape() && out.is_contiguous() && a.is_contiguous() && b.is_contiguous()) {
+    return cpu::map_contiguous<F, Out, T, T>(f, out.numel(), out.data(), a.data(), b.data());
+  }
+  Strides sa, sb;
+  cpu::map<F, Out, T, T>(f, out.dim(), out.shape().data(), target(out), broadcast(a, out.shape(), sa),
+                         broadcast(b, out.shape(), sb));
+}
+
+template <class F, class Out, class T>
+void run_unary(F f, const Tensor<Out>& out, const Tensor<T>& x) {
+  if (out.is_contiguous() && x.is_contiguous()) {
+    return cpu::map_contiguous<F, Out, T>(f, out.numel(), out.data(), x.data());
+  }
+  cpu::map<F, Out, T>(f, out.dim(), out.shape().data(), target(out), source(x));
+}
+
+}  // namespace detail
+
+/// g * ddf(k): the gradient of a PointwiseGrad by what was kept.
+template <class Op>
+struct PointwiseGrad2 {
+  static constexpr const char* name = "pointwise_grad2";
+  template <class T>
+  static Tensor<T> forward(Context&, const Tensor<T>& g, const Tensor<T>& k, Op op) {
+    if constexpr (requires { op.ddf(1.0f); }) {
+      Tensor<T> out = empty<T>(k.shape());
+      detail::run_binary(detail::SecondDerivative<Op>{op}, out, g, k);
+      return out;
+    } else {
+      throw NotImplemented(text({Op::name, ": has no second derivative here"}));
+    }
+  }
+  template <class T>
+  static void backward(Grad, const Tensor<T>&) {
+    throw NotImplemented(text({Op::name, ": cannot be differentiated a third time"}));
+  }
+};
+
+/// g * df: the gradient of a unary operation, fused into one loop.
+template <class Op>
+struct PointwiseGrad {
+  static constexpr const char* name = "pointwise_grad";
+  template <class G, class T>
+  static Tensor<T> forward(Context& ctx, G&& g, const Tensor<T>& k, Op op) {
+    ctx.keep(g, ctx.wants(1));
+    ctx.keep(k);
+    Tensor<T> out = reuse_or_empty(std::forward<G>(g), k.shape());
+    detail::run_binary(detail::Derivative<Op>{op}, out, static_cast<const Tensor<T>&>(g), k);
+    return out;
+  }
+  template <class T>
+  static void backward(Grad grad, const Tensor<T>& gg) {
+    const Op& op = grad.options<Op>();
+    const Tensor<T> k = grad.kept<T>(1);
+    if (grad.wants(0)) grad[0] = apply<PointwiseGrad<Op>>(gg, k, op);
+    if (grad.wants(1)) grad[1] = apply<PointwiseGrad2<Op>>(mul(gg, grad.kept<T>(0)), k, op);
+  }
+};
+
+/// Base of unary operations; see the top of this file.
+template <class Self>
+struct UnaryOp {
+  template <class X>
+  static void keep(Context& ctx, const X& x) {
+    if constexpr (Self::keeps == Keeps::input) ctx.keep(x);
+    if constexpr (Self::keeps == Keeps::output) ctx.keep_output();
+  }
+  template <class T>
+  static void run(const Tensor<T>& out, const Tensor<T>& x, Self op) {
+    detail::run_unary(detail::Function<Self>{op}, out, x);
+  }
+  template <class X>
+  static tensor_t<X> forward(Context& ctx, X&& x, Self op) {
+    keep(ctx, x);
+    tensor_t<X> out = reuse_or_empty(std::forward<X>(x), x.shape());
+    run(out, static_cast<const tensor_t<X>&>(x), op);
+    return out;
+  }
+  template <class T>
+  static void backward(Grad grad, const Tensor<T>& g) {
+    if constexpr (Self::keeps == Keeps::output) {
+      grad[0] = apply<PointwiseGrad<Self>>(g, grad.output<T>(), grad.options<Self>());
+    } else {
+      grad[0] = apply<PointwiseGrad<Self>>(g, grad.kept<T>(0), grad.options<Self>());
+    }
+  }
+};
+
+/// Base of binary operations. `Result<T>` is the output's element type: T, or bool for comparisons.
+template <class Self>
+struct BinaryOp {
+  template <class T>
+  using Result = T;
+
+  template <class T, class Out>
+  static void run(const Tensor<Out>& out, const Tensor<T>& a, const Tensor<T>& b) {
+    detail::run_binary(detail::Function<Self>{}, out, a, b);
+  }
+  template <class A, class B>
+  static auto forward(Context& ctx, A&& a, B&& b) {
+    using T = element_t<A>;
+    static_assert(std::is_same_v<T, element_t<B>>, "operands of different element types: convert one with to<T>()");
+    Self::keep(ctx, a, b);
+    const Shape shape = broadcast_shapes(Self::name, a.shape(), b.shape());
+    using R = typename Self::template Result<T>;
+    if constexpr (std::is_same_v<R, T>) {
+      // Whichever of the two is a temporary of the right shape lends its memory.
+      Tensor<T> out = a.shape() == shape && !std::is_lvalue_reference_v<A> ? reuse_or_empty(std::forward<A>(a), shape)
+                                                                           : reuse_or_empty(std::forward<B>(b), shape);
+      run<T, T>(out, a, b);
+      return out;
+    } else {
+      Tensor<R> out = empty<R>(shape);
+      run<T, R>(out, a, b);
+      return out;
+    }
+  }
+};
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet
