@@ -96,16 +96,17 @@ TENET_ALWAYS_INLINE float log1p(float x) {
   TENET_NO_CONTRACTION
   const float u = 1.f + x, lost = x - (u - 1.f);
   const float y = log(u) + lost / u;
-  return (x > -1.f) & (x < detail::infinity) & (x != 0.f) ? y : x == 0.f ? x : log(u);
+  const bool inside = (x > -1.f) & (x < detail::infinity), zero = x == 0.f;
+  return zero ? x : inside ? y : log(u);
 }
 TENET_ALWAYS_INLINE double log1p(double x) { return std::log1p(x); }
 
-/// e^x - 1, to 3 ulp.
+/// e^x - 1, to 4 ulp.
 TENET_ALWAYS_INLINE float expm1(float x) {
   TENET_NO_CONTRACTION
   using namespace detail;
   const float near = exp_rest(x) * (x * x) + x;
-  return abs(x) < 0.34657359f ? near : exp(x) - 1.f;
+  return abs(x) < 0.34657359f ? with_sign(near, x) : exp(x) - 1.f;
 }
 TENET_ALWAYS_INLINE double expm1(double x) { return std::expm1(x); }
 
@@ -121,7 +122,7 @@ TENET_ALWAYS_INLINE float tanh(float x) {
   p = p * z - 0.333332837f;
   const float near = p * z * x + x;
   const float c = t > 10.f ? 10.f : t, far = 1.f - 2.f / (exp_inside(c + c) + 1.f);
-  return t < 0.625f ? near : with_sign(far, x);
+  return with_sign(t < 0.625f ? near : far, x);
 }
 TENET_ALWAYS_INLINE double tanh(double x) { return std::tanh(x); }
 
