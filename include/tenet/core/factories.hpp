@@ -59,22 +59,36 @@ tensor_t<X> ones_like(const X& x) {
   return ones<element_t<X>>(x.shape());
 }
 
+namespace detail {
+[[noreturn]] TENET_COLD inline void no_way(const Piece& start, const Piece& end, const Piece& step) {
+  throw Error(text({"arange: cannot go from ", start, " to ", end, " in steps of ", step}));
+}
+}  // namespace detail
+
 /// start, start + step, ... while before `end`: [ceil((end - start) / step)]. Throws Error when step is 0
 /// or leads away from `end`.
 template <Element T = float>
 Tensor<T> arange(std::type_identity_t<T> start, std::type_identity_t<T> end, std::type_identity_t<T> step = T(1)) {
-  const double a = double(start), b = double(end), s = double(step);
-  if (!(s != 0) || !((b - a) / s >= 0) || (b - a) / s > 9e18) {
-    throw Error(text({"arange: cannot go from ", a, " to ", b, " in steps of ", s}));
+  if constexpr (std::is_integral_v<T>) {  // in the ring of 2^64: no distance and no step overflows
+    const auto a = std::uint64_t(start), b = std::uint64_t(end), s = std::uint64_t(step);
+    if (step == 0 || (step > 0 ? end < start : end > start)) detail::no_way(start, end, step);
+    const std::uint64_t distance = step > 0 ? b - a : a - b, stride = step > 0 ? s : 0 - s;
+    const std::uint64_t n = distance / stride + (distance % stride != 0);
+    if (n > std::uint64_t(std::numeric_limits<std::int64_t>::max())) detail::no_way(start, end, step);
+    Tensor<T> t = empty<T>({std::int64_t(n)});
+    T* p = t.data();
+    for (std::uint64_t i = 0; i < n; ++i) p[i] = T(a + i * s);
+    return t;
+  } else {
+    const double a = double(start), b = double(end), s = double(step), steps = (b - a) / s;
+    if (!(s != 0) || !(steps >= 0) || steps > 9e18) detail::no_way(a, b, s);
+    std::int64_t n = std::int64_t(steps);
+    if (s > 0 ? a + s * double(n) < b : a + s * double(n) > b) ++n;
+    Tensor<T> t = empty<T>({n});
+    T* p = t.data();
+    for (std::int64_t i = 0; i < n; ++i) p[i] = T(a + s * double(i));
+    return t;
   }
-  std::int64_t n = std::int64_t((b - a) / s);
-  if (a + s * double(n) != b && (s > 0) == (a + s * double(n) < b)) ++n;
-  Tensor<T> t = empty<T>({n});
-  for (std::int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<T>) t.data()[i] = T(start + T(i) * step);
-    else t.data()[i] = T(a + s * double(i));
-  }
-  return t;
 }
 /// 0, 1, ..., end - 1.
 template <Element T = float>
@@ -95,12 +109,17 @@ Tensor<T> linspace(double start, double end, std::int64_t steps) {
   return t;
 }
 
-/// The identity of [n, n], or [n, m] with ones on the main diagonal.
+/// [n, m] with ones on the main diagonal.
 template <Element T = float>
-Tensor<T> eye(std::int64_t n, std::int64_t m = -1) {
-  Tensor<T> t = zeros<T>({n, m < 0 ? n : m});
+Tensor<T> eye(std::int64_t n, std::int64_t m) {
+  Tensor<T> t = zeros<T>({n, m});
   for (std::int64_t i = 0; i < n && i < t.shape()[1]; ++i) t.data()[i * t.shape()[1] + i] = T(1);
   return t;
+}
+/// The identity of [n, n].
+template <Element T = float>
+Tensor<T> eye(std::int64_t n) {
+  return eye<T>(n, n);
 }
 
 /// A copy of `values`, row-major, in `shape`; throws ShapeError unless there are as many.
@@ -121,11 +140,13 @@ Tensor<T> from_vector(const std::vector<T>& values) {
 }
 
 /// A tensor over memory of the caller's, row-major, without a copy. The memory must outlive every tensor
-/// that shares it; `deleter(context)`, if given, is told when the last one is gone.
+/// that shares it; `deleter(context)`, if given, is told when the last one is gone. Throws
+/// Error if `data` is null and the shape is not empty.
 template <Element T>
 Tensor<T> from_blob(T* data, const Shape& shape, void (*deleter)(void*) = nullptr, void* context = nullptr) {
-  return Tensor<T>(
-      make_impl(shape, dtype_of<T>, borrow_storage(data, std::size_t(shape.numel()) * sizeof(T), deleter, context)));
+  if (!data && shape.numel()) throw Error(text({"from_blob: expected memory for shape ", shape, ", got null"}));
+  const std::size_t bytes = byte_count(shape, dtype_of<T>);
+  return Tensor<T>(make_impl(shape, dtype_of<T>, borrow_storage(data, bytes, deleter, context)));
 }
 
 /// Braces within braces, as a matrix is written: the argument of tensor().

@@ -57,25 +57,46 @@ TENET_NOINLINE inline void destroy_impl(TensorImpl* p) {
 }
 }  // namespace detail
 
+namespace detail {
+/// Shape, row-major strides and numel, element by element: a wide copy of a shape that was just written would
+/// wait for those writes.
+inline void lay_out(TensorImpl& t, const Shape& shape) {
+  const int rank = shape.size();
+  t.shape.resize(rank);
+  t.strides.resize(rank);
+  std::int64_t step = 1, numel = 1;
+  for (int i = rank; i-- > 0;) {
+    t.shape[i] = shape[i];
+    t.strides[i] = step;
+    step *= shape[i] > 1 ? shape[i] : 1;
+    numel *= shape[i];
+  }
+  t.numel = numel;
+}
+}  // namespace detail
+
 /// A contiguous tensor over `storage`.
 inline ImplRef make_impl(const Shape& shape, DType dtype, StorageRef storage) {
   auto* p = new (memory::allocate(sizeof(TensorImpl))) TensorImpl;
   p->dtype = dtype;
   p->storage = std::move(storage);
   p->data = p->storage->data;
-  p->shape = shape;
-  p->strides = contiguous_strides(shape);
-  p->numel = shape.numel();
+  detail::lay_out(*p, shape);
   return ImplRef::adopt(p);
 }
 
-/// A contiguous tensor over fresh, uninitialized CPU memory.
-inline ImplRef make_impl(const Shape& shape, DType dtype) {
+/// Bytes of a tensor without gaps; throws ShapeError if int64 does not hold their number.
+inline std::size_t byte_count(const Shape& shape, DType dtype) {
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(shape.numel(), std::int64_t(item_size(dtype)), &bytes)) {
     throw ShapeError(text({"tensor: ", shape, " of ", name(dtype), " has more bytes than int64 can count"}));
   }
-  return make_impl(shape, dtype, make_storage(std::size_t(bytes)));
+  return std::size_t(bytes);
+}
+
+/// A contiguous tensor over fresh, uninitialized CPU memory.
+inline ImplRef make_impl(const Shape& shape, DType dtype) {
+  return make_impl(shape, dtype, make_storage(byte_count(shape, dtype)));
 }
 
 /// Another look at the memory of `base`: the caller keeps shape, strides and offset (in elements from the
