@@ -30,6 +30,8 @@ class Dims {
   TENET_TAG std::int64_t* begin() { return values_; }
   TENET_TAG std::int64_t* end() { return values_ + size_; }
 
+  /// Keeps or adds (as zeros or what stood there) entries up to `n` <= max_rank.
+  TENET_TAG void resize(int n) { size_ = n; }
   /// Throws ShapeError past `max_rank` entries.
   TENET_TAG void push_back(std::int64_t v) {
     if (size_ == max_rank) throw ShapeError(text({"tensor: more than ", max_rank, " dimensions"}));

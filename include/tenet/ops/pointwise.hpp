@@ -164,13 +164,20 @@ struct BinaryOp {
     using T = element_t<A>;
     static_assert(std::is_same_v<T, element_t<B>>, "operands of different element types: convert one with to<T>()");
     Self::keep(ctx, a, b);
-    const Shape shape = broadcast_shapes(Self::name, a.shape(), b.shape());
+    if (a.shape() == b.shape()) return compute(std::forward<A>(a), std::forward<B>(b), a.shape());
+    return compute(std::forward<A>(a), std::forward<B>(b), broadcast_shapes(Self::name, a.shape(), b.shape()));
+  }
+
+ private:
+  template <class A, class B>
+  static auto compute(A&& a, B&& b, const Shape& shape) {
+    using T = element_t<A>;
     using R = typename Self::template Result<T>;
     if constexpr (std::is_same_v<R, T>) {
       // Whichever of the two is a temporary of the right shape lends its memory.
       Tensor<T> out = a.shape() == shape && !std::is_lvalue_reference_v<A> ? reuse_or_empty(std::forward<A>(a), shape)
                                                                            : reuse_or_empty(std::forward<B>(b), shape);
-      run<T, T>(out, a, b);
+      run<T, R>(out, a, b);
       return out;
     } else {
       Tensor<R> out = empty<R>(shape);
