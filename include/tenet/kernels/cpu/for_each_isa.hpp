@@ -5,15 +5,14 @@
 // Templates cannot carry the target attribute of their instantiation, and inlining a function without the attribute
 // would split its vectors first: hence the repeated inclusion.
 //
-// GCC compiles the kernels with optimization even in debug builds, where they would crawl. The options stand in the
-// order in which they are undone.
+// GCC compiles the kernels with optimization even in debug builds, where they would crawl.
 #include <tenet/core/config.hpp>
 #include <tenet/kernels/cpu/isa.hpp>
 
 #ifdef TENET_KERNEL_FILE
 
-#pragma GCC push_options
 #ifndef __clang__
+#pragma GCC push_options
 #pragma GCC optimize("O2", "fp-contract=fast")
 #endif
 
@@ -51,6 +50,8 @@
 
 #endif
 
+#ifndef __clang__
 #pragma GCC pop_options
+#endif
 
 #endif

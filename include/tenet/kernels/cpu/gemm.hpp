@@ -1,29 +1,113 @@
-// Matrix products.
+// Matrix products of every element type.
 #pragma once
 
-#include <tenet/core/parallel.hpp>
-#include <tenet/kernels/cpu/gemm_reference.hpp>
+#include <tenet/kernels/cpu/gemm_blocks.hpp>
+
+#include <type_traits>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// c[m, n] (row-major, row stride ldc) = a[m, k] * b[k, n] (+ c) (+ biases). Sizes may be 0; k == 0 sums to zero.
-/// c must not overlap a, b or the biases. Bit-identical for any number of threads.
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
-          const GemmOptions<T>& options = {}) {
-  gemm_reference(m, n, k, a, b, c, ldc, options);
+          const GemmOptions<T>& options = {});
+
+namespace detail {
+
+// bool and integers: sums wrap around as those of unsigned numbers do; one row of C at a time.
+template <class T>
+void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
+                  const GemmOptions<T>& options) {
+  using Sum = reference_sum_t<T>;
+  constexpr int64_t block = 128;
+  const int64_t blocks = (n + block - 1) / block;
+  parallel_for(m * blocks, (int64_t{1} << 21) / (block * k + 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t i = piece / blocks, left = piece % blocks * block, cols = std::min(block, n - left);
+      Sum sums[block] = {};
+      for (int64_t p = 0; p < k; ++p) {
+        const Sum scale = static_cast<Sum>(a.data[i * a.row_stride + p * a.col_stride]);
+        const T* in = b.data + p * b.row_stride + left * b.col_stride;
+        for (int64_t j = 0; j < cols; ++j) sums[j] += scale * static_cast<Sum>(in[j * b.col_stride]);
+      }
+      for (int64_t j = 0; j < cols; ++j) {
+        T& out = c[i * ldc + left + j];
+        if (options.accumulate) sums[j] += static_cast<Sum>(out);
+        if (options.row_bias) sums[j] += static_cast<Sum>(options.row_bias[i]);
+        if (options.col_bias) sums[j] += static_cast<Sum>(options.col_bias[left + j]);
+        out = static_cast<T>(sums[j]);
+      }
+    }
+  });
 }
 
-/// `batch` products; the steps are elements between consecutive matrices, 0 where one matrix serves all.
+// half and bfloat16: the operands and C are widened to float, the sums are rounded once.
+template <class T>
+void gemm_widened(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
+                  const GemmOptions<T>& options) {
+  float* wide_a = scratch<float>(Scratch::gemm_widened, m * k + k * n + m * n + m + n);
+  float* wide_b = wide_a + m * k;
+  float* wide_c = wide_b + k * n;
+  const auto widen = [](int64_t rows, int64_t cols, MatrixView<T> in, float* out) {
+    const int64_t grain = (int64_t{1} << 15) / (cols + 1) + 1;
+    parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = 0; j < cols; ++j) {
+          out[i * cols + j] = static_cast<float>(in.data[i * in.row_stride + j * in.col_stride]);
+        }
+      }
+    });
+  };
+  widen(m, k, a, wide_a);
+  widen(k, n, b, wide_b);
+  GemmOptions<float> wide{options.accumulate};
+  if (options.accumulate) widen(m, n, {c, ldc, 1}, wide_c);
+  if (options.row_bias) {
+    widen(1, m, {options.row_bias, 0, 1}, wide_c + m * n);
+    wide.row_bias = wide_c + m * n;
+  }
+  if (options.col_bias) {
+    widen(1, n, {options.col_bias, 0, 1}, wide_c + m * n + m);
+    wide.col_bias = wide_c + m * n + m;
+  }
+  gemm<float>(m, n, k, {wide_a, k, 1}, {wide_b, n, 1}, wide_c, n, wide);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = static_cast<T>(wide_c[i * n + j]);
+  }
+}
+
+}  // namespace detail
+
+/// c[m, n] (row-major, row stride ldc) = a[m, k] * b[k, n] (+ c) (+ biases). Sizes may be 0; k == 0 sums to zero.
+/// c must not overlap a, b or the biases. half and bfloat16 sum in float, integers wrap around.
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
+          const GemmOptions<T>& options) {
+  if (m <= 0 || n <= 0) return;
+  if (k <= 0) {
+    gemm_reference(m, n, 0, a, b, c, ldc, options);
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    gemm_vector<T>({m, n, k, a, b, c, ldc, 1, options.accumulate, options.row_bias, options.col_bias});
+  } else if constexpr (FloatElement<T>) {
+    detail::gemm_widened(m, n, k, a, b, c, ldc, options);
+  } else {
+    detail::gemm_integer(m, n, k, a, b, c, ldc, options);
+  }
+}
+
+/// `batch` products; the steps are elements between consecutive matrices, 0 where one matrix serves all of them (not
+/// for c). Otherwise as gemm.
 template <class T>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, MatrixView<T> a, int64_t a_step, MatrixView<T> b,
                   int64_t b_step, T* c, int64_t ldc, int64_t c_step, const GemmOptions<T>& options = {}) {
-  for (int64_t i = 0; i < batch; ++i) {
-    gemm(m, n, k, {a.data + i * a_step, a.row_stride, a.col_stride}, {b.data + i * b_step, b.row_stride, b.col_stride},
-         c + i * c_step, ldc, options);
-  }
+  const int64_t grain = (int64_t{1} << 20) / (m * n * k + 1) + 1;  // large products spread over threads themselves
+  parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      gemm<T>(m, n, k, {a.data + i * a_step, a.row_stride, a.col_stride},
+              {b.data + i * b_step, b.row_stride, b.col_stride}, c + i * c_step, ldc, options);
+    }
+  });
 }
 
 }  // namespace cpu

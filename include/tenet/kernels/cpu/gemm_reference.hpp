@@ -36,16 +36,16 @@ using reference_sum_t = std::conditional_t<FloatElement<T>, double, std::uint64_
 template <class T>
 void gemm_reference(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
                     const GemmOptions<T>& options = {}) {
-  using Sum = reference_sum_t<T>;
+  using Wide = reference_sum_t<T>;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       T& out = c[i * ldc + j];
-      Sum sum = options.accumulate ? static_cast<Sum>(out) : Sum(0);
-      if (options.row_bias) sum += static_cast<Sum>(options.row_bias[i]);
-      if (options.col_bias) sum += static_cast<Sum>(options.col_bias[j]);
+      Wide sum = options.accumulate ? static_cast<Wide>(out) : Wide(0);
+      if (options.row_bias) sum += static_cast<Wide>(options.row_bias[i]);
+      if (options.col_bias) sum += static_cast<Wide>(options.col_bias[j]);
       for (int64_t p = 0; p < k; ++p) {
-        sum += static_cast<Sum>(a.data[i * a.row_stride + p * a.col_stride]) *
-               static_cast<Sum>(b.data[p * b.row_stride + j * b.col_stride]);
+        sum += static_cast<Wide>(a.data[i * a.row_stride + p * a.col_stride]) *
+               static_cast<Wide>(b.data[p * b.row_stride + j * b.col_stride]);
       }
       out = static_cast<T>(sum);
     }

@@ -1,0 +1,149 @@
+// The matrix product of float and double: blocks of C, panels of B, register tiles.
+//
+// The work is cut by sizes only, and every element sums over k in the same order in whichever block it lies: results
+// are bit-identical for any number of threads.
+#pragma once
+
+#include <tenet/core/parallel.hpp>
+#include <tenet/kernels/cpu/gemm_pack.hpp>
+#include <tenet/kernels/cpu/workspace.hpp>
+
+#include <algorithm>
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+
+/// A product with C in any orientation, so that the operands may exchange their roles.
+template <class T>
+struct GemmProblem {
+  int64_t m, n, k;
+  MatrixView<T> a, b;
+  T* c;
+  int64_t c_row, c_col;
+  bool accumulate;
+  const T *row_bias, *col_bias;
+
+  GemmProblem transposed() const {
+    return {n, m, k, b.transposed(), a.transposed(), c, c_col, c_row, accumulate, col_bias, row_bias};
+  }
+
+  /// The tile at (i, j) of C for k from p to p + depth: earlier parts of k are in C, biases come with the first.
+  GemmTile<T> tile(int64_t i, int64_t j, int64_t p, int64_t depth) const {
+    const MatrixView<T> rows = a.at(i, p), columns = b.at(p, j);
+    return {depth,
+            rows.data,
+            rows.row_stride,
+            rows.col_stride,
+            columns.data,
+            columns.row_stride,
+            c + i * c_row + j * c_col,
+            c_row,
+            c_col,
+            0,
+            accumulate || p > 0,
+            row_bias && p == 0 ? row_bias + i : nullptr,
+            col_bias && p == 0 ? col_bias + j : nullptr};
+  }
+};
+
+/// The length of the pieces that cut `size` into the fewest pieces of at most `largest`, as equal as possible.
+inline int64_t balanced(int64_t size, int64_t largest) {
+  const int64_t pieces = (size + largest - 1) / largest;
+  return (size + pieces - 1) / pieces;
+}
+
+/// Few rows, and both operands contiguous along k: dot products, for which nothing is worth packing.
+template <class T>
+void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
+  const int64_t height = balanced(g.m, 4), piece = std::max<int64_t>(12, (int64_t{1} << 20) / (g.m * g.k));
+  parallel_for(g.n, piece / 12 * 12, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < g.m; i += height) {
+      const int64_t rows = std::min(height, g.m - i), columns = kernels.dot_columns[rows - 1];
+      for (int64_t j = begin; j < end;) {
+        GemmTile<T> t = g.tile(i, j, 0, g.k);
+        t.cols = end - j < columns ? 1 : columns;
+        t.b_step = t.cols == 1 ? 0 : g.b.col_stride;
+        kernels.dot[rows - 1](t);
+        j += t.cols;
+      }
+    }
+  });
+}
+
+/// How the tiles cover C.
+template <class T>
+struct Tiling {
+  const typename GemmKernels<T>::Tile* tile;  // [rows - 1]
+  int64_t rows, width;
+  bool pack_b;  // also where B could be read in place
+};
+
+/// The general path.
+template <class T>
+void gemm_blocks(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling) {
+  constexpr int64_t max_depth = 256, max_height = 240;
+  const int64_t width = tiling.width, strip = tiling.rows;
+  const int64_t depth = balanced(g.k, max_depth);
+  const int64_t height = balanced((g.m + strip - 1) / strip, max_height / strip) * strip;
+  const int64_t block_rows = (g.m + height - 1) / height;
+  // Blocks of about 4 million operations, but not more than 64.
+  const int64_t pieces = std::clamp<int64_t>(g.m * g.n / 2000 * g.k / 1000, 1, 64);
+  const int64_t panels = (g.n + width - 1) / width;
+  const int64_t block_panels = (panels - 1) / std::min(panels, (pieces + block_rows - 1) / block_rows) + 1;
+  const int64_t block_columns = (panels + block_panels - 1) / block_panels;
+
+  parallel_for(block_rows * block_columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t top = block % block_rows * height, bottom = std::min(g.m, top + height);
+      const int64_t left = block / block_rows * block_panels * width,
+                    right = std::min(g.n, left + block_panels * width);
+      for (int64_t p = 0; p < g.k; p += depth) {
+        const int64_t deep = std::min(depth, g.k - p);
+        for (int64_t j = left; j < right; j += width) {
+          const int64_t cols = std::min(width, g.n - j);
+          T* panel = nullptr;
+          if (tiling.pack_b || g.b.col_stride != 1 || cols < width) {
+            panel = scratch<T>(Scratch::gemm_panels, deep * width);
+            pack_panel(kernels, deep, cols, g.b.at(p, j), panel, width);
+          }
+          for (int64_t i = top; i < bottom; i += strip) {
+            GemmTile<T> t = g.tile(i, j, p, deep);
+            t.cols = cols;
+            if (panel) t.b = panel, t.b_step = width;
+            tiling.tile[std::min(strip, bottom - i) - 1](t);
+          }
+        }
+      }
+    }
+  });
+}
+
+/// About how long gemm_blocks takes, in operations on vectors.
+template <class T>
+double gemm_cost(const GemmProblem<T>& g, int64_t lanes) {
+  const double m = double(g.m), n = double(g.n), k = double(g.k);
+  const double padded = double((g.n + 2 * lanes - 1) / (2 * lanes) * 2 * lanes);
+  const double pack = g.b.col_stride == 1 ? 0.1 : g.b.row_stride == 1 ? 0.5 : 1.5, store = g.c_col == 1 ? 0.1 : 1.5;
+  return m * padded * k / double(2 * lanes) + pack * n * k + store * m * n;
+}
+
+/// The product of float or double matrices; m, n, k > 0.
+template <class T>
+TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const int64_t w = kernels.lanes;
+  constexpr int64_t thin = 4;
+  if (std::min(g.m, g.n) <= thin) {
+    if (g.n < g.m) g = g.transposed();
+    if (g.k >= 2 * w && g.a.col_stride == 1 && g.b.row_stride == 1) return gemm_dots(g, kernels);
+    if (g.m <= 3) return gemm_blocks<T>(g, kernels, {kernels.thin, g.m, kernels.thin_width[g.m - 1] * w, false});
+  } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
+    g = g.transposed();
+  }
+  gemm_blocks<T>(g, kernels, {kernels.tile, balanced(g.m, kernels.max_rows), 2 * w, g.m >= 48});
+}
+
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet

@@ -1,0 +1,166 @@
+// The inner kernels of the matrix product. Included by for_each_isa.hpp.
+#ifdef TENET_KERNEL_NAMESPACE
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+namespace TENET_KERNEL_NAMESPACE {
+
+// M rows times N vectors of C, in registers over the whole of k.
+template <class T, int M, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<T>& t) {
+  constexpr int w = lanes<T>, groups = (M + 2) / 3;
+  Vector<T> sum[M][N];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) sum[i][j] = Vector<T>{};
+  }
+  // One pointer for three rows of A: scaled addressing reaches the others.
+  const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
+  const T* a[groups];
+#pragma GCC unroll 8
+  for (int g = 0; g < groups; ++g) a[g] = t.a + 3 * g * a_row;
+  const T* b = t.b;
+#pragma GCC unroll 1
+  for (int64_t p = t.k; p > 0; --p) {
+    Vector<T> v[N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) v[j] = load(b + j * w);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const T scale = a[i / 3][i % 3 * a_row];
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) sum[i][j] += v[j] * scale;
+    }
+#pragma GCC unroll 8
+    for (int g = 0; g < groups; ++g) a[g] += a_step;
+    b += b_step;
+  }
+  if (t.c_col == 1 && t.cols == N * w) {
+    if (t.accumulate) {
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) sum[i][j] += load(t.c + i * t.c_row + j * w);
+      }
+    }
+    if (t.row_bias) {
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) sum[i][j] += t.row_bias[i];
+      }
+    }
+    if (t.col_bias) {
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        const Vector<T> bias = load(t.col_bias + j * w);
+#pragma GCC unroll 16
+        for (int i = 0; i < M; ++i) sum[i][j] += bias;
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) store(t.c + i * t.c_row + j * w, sum[i][j]);
+    }
+    return;
+  }
+  T out[M * N * w];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) store(out + (i * N + j) * w, sum[i][j]);
+  }
+  finish_tile(t, M, out, N * w);
+}
+
+// Sums over contiguous k of M rows of A with N rows of B, lanes along k; at most lanes<T> products.
+template <class T, int M, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<T>& t) {
+  constexpr int w = lanes<T>;
+  static_assert(M * N <= 12);
+  Vector<T> sum[M][N];
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) sum[i][j] = Vector<T>{};
+  }
+  const int64_t vectors = t.k / w;
+  const T *a = t.a, *b = t.b;
+#pragma GCC unroll 1
+  for (int64_t p = 0; p < vectors; ++p) {
+    Vector<T> u[M];
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) u[i] = load(a + i * t.a_row);
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const Vector<T> v = load(b + j * t.b_step);
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) sum[i][j] += u[i] * v;
+    }
+    a += w;
+    b += w;
+  }
+  T out[M * N] = {};
+  for (int i = 0; i < M; ++i) {
+    for (int j = 0; j < N; ++j) {
+      for (int64_t p = 0; p < t.k - vectors * w; ++p) out[i * N + j] += a[i * t.a_row + p] * b[j * t.b_step + p];
+    }
+  }
+#pragma GCC unroll 12
+  for (int first = 0; first < M * N; first += w) {
+    Vector<T> square[w];
+#pragma GCC unroll 16
+    for (int q = 0; q < w; ++q) square[q] = first + q < M * N ? sum[(first + q) / N % M][(first + q) % N] : Vector<T>{};
+    transpose<T>(square);
+#pragma GCC unroll 16
+    for (int q = 1; q < w; ++q) square[0] += square[q];
+    T whole[w];
+    store(whole, square[0]);
+    for (int q = 0; q < w && first + q < M * N; ++q) out[first + q] += whole[q];
+  }
+  finish_tile(t, M, out, N);
+}
+
+// out[p * step + j] = in[j * row + p] for j < lanes<T> and p < k: rows become columns.
+template <class T>
+TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const T* in, int64_t row, T* out, int64_t step) {
+  constexpr int w = lanes<T>;
+  int64_t p = 0;
+  for (; p + w <= k; p += w) {
+    Vector<T> v[w];
+#pragma GCC unroll 16
+    for (int j = 0; j < w; ++j) v[j] = load(in + j * row + p);
+    transpose<T>(v);
+#pragma GCC unroll 16
+    for (int j = 0; j < w; ++j) store(out + (p + j) * step, v[j]);
+  }
+  for (; p < k; ++p) {
+    for (int j = 0; j < w; ++j) out[p * step + j] = in[j * row + p];
+  }
+}
+
+template <class T, int... m>
+constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, m...>) {
+  return {lanes<T>,
+          TENET_KERNEL_ROWS,
+          {gemm_tile<T, m + 1, 2>...},
+          {gemm_tile<T, 1, 6>, gemm_tile<T, 2, 4>, gemm_tile<T, 3, 3>},
+          {6, 4, 3},
+          {gemm_dot<T, 1, 6>, gemm_dot<T, 2, 4>, gemm_dot<T, 3, 3>, gemm_dot<T, 4, 3>},
+          {6, 4, 3, 3},
+          transpose_rows<T>};
+}
+
+template <class T>
+inline constexpr GemmKernels<T> gemm_kernels =
+    make_gemm_kernels<T>(std::make_integer_sequence<int, TENET_KERNEL_ROWS>{});
+
+}  // namespace TENET_KERNEL_NAMESPACE
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
+
+#endif

@@ -1,0 +1,101 @@
+// Vectors of the instruction set being compiled: load, store, transpose. Included by for_each_isa.hpp.
+#include <tenet/core/config.hpp>
+
+#include <utility>
+
+#ifdef TENET_KERNEL_NAMESPACE
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+namespace TENET_KERNEL_NAMESPACE {
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(TENET_KERNEL_BYTES)));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+template <class T>
+inline constexpr int lanes = int(TENET_KERNEL_BYTES / sizeof(T));
+
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load(const T* p) {
+  Vector<T> v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store(T* p, Vector<T> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+// Within each 16 bytes: alternates blocks of `block` lanes of a and b, from their lower (hi = 0) or upper halves.
+template <class T, int block, int hi, int... lane>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> interleave(Vector<T> a, Vector<T> b,
+                                                             std::integer_sequence<int, lane...>) {
+  constexpr int unit = int(16 / sizeof(T)), w = lanes<T>;
+  return __builtin_shufflevector(a, b,
+                                 (lane % unit / block % 2 * w + lane / unit * unit +
+                                  (lane % unit / block / 2 + hi * (unit / (2 * block))) * block + lane % block)...);
+}
+
+// Blocks of `block` lanes: the even (odd = 0) or odd ones of a, each followed by its neighbour in b.
+template <class T, int block, int odd, int... lane>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> exchange(Vector<T> a, Vector<T> b,
+                                                           std::integer_sequence<int, lane...>) {
+  constexpr int w = lanes<T>;
+  return __builtin_shufflevector(a, b, ((lane & block ? w + lane - block : lane) + odd * block)...);
+}
+
+// Transposes the square v[lanes][lanes].
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void transpose(Vector<T>* v) {
+  constexpr int w = lanes<T>, unit = int(16 / sizeof(T));
+  constexpr std::make_integer_sequence<int, w> all{};
+  if constexpr (unit == 4) {
+#pragma GCC unroll 4
+    for (int i = 0; i < w; i += 4) {
+      const Vector<T> a = interleave<T, 1, 0>(v[i], v[i + 1], all), b = interleave<T, 1, 1>(v[i], v[i + 1], all);
+      const Vector<T> c = interleave<T, 1, 0>(v[i + 2], v[i + 3], all),
+                      d = interleave<T, 1, 1>(v[i + 2], v[i + 3], all);
+      v[i] = interleave<T, 2, 0>(a, c, all);
+      v[i + 1] = interleave<T, 2, 1>(a, c, all);
+      v[i + 2] = interleave<T, 2, 0>(b, d, all);
+      v[i + 3] = interleave<T, 2, 1>(b, d, all);
+    }
+  } else {
+#pragma GCC unroll 4
+    for (int i = 0; i < w; i += 2) {
+      const Vector<T> a = v[i], b = v[i + 1];
+      v[i] = interleave<T, 1, 0>(a, b, all);
+      v[i + 1] = interleave<T, 1, 1>(a, b, all);
+    }
+  }
+  if constexpr (w > unit) {
+#pragma GCC unroll 16
+    for (int i = 0; i < w; ++i) {
+      if (i & unit) continue;
+      const Vector<T> a = v[i], b = v[i + unit];
+      v[i] = exchange<T, unit, 0>(a, b, all);
+      v[i + unit] = exchange<T, unit, 1>(a, b, all);
+    }
+  }
+  if constexpr (w > 2 * unit) {
+#pragma GCC unroll 16
+    for (int i = 0; i < w; ++i) {
+      if (i & 2 * unit) continue;
+      const Vector<T> a = v[i], b = v[i + 2 * unit];
+      v[i] = exchange<T, 2 * unit, 0>(a, b, all);
+      v[i + 2 * unit] = exchange<T, 2 * unit, 1>(a, b, all);
+    }
+  }
+}
+
+}  // namespace TENET_KERNEL_NAMESPACE
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
+
+#endif
