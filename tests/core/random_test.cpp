@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/support.hpp"
+
 using namespace tenet;
 
 namespace {
@@ -45,12 +47,6 @@ double unevenness(const std::vector<std::int64_t>& counts, double expected) {
   const double freedom = double(counts.size() - 1);
   return (chi - freedom) / std::sqrt(2 * freedom);
 }
-
-struct Threads {
-  explicit Threads(int n) : old(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(old); }
-  int old;
-};
 
 }  // namespace
 
@@ -105,7 +101,7 @@ TEST(Generator, ManualSeedRestartsTheDefault) {
 
 TEST(Random, SameForAnyNumberOfThreads) {
   auto draw = [](int threads) {
-    const Threads guard(threads);
+    const WithThreads guard(threads);
     Generator g(11);
     const Shape shape{3, 50001};
     return std::make_tuple(rand<float>(shape, g), randn<double>(shape, g), randn<half>(shape, g),
