@@ -31,6 +31,14 @@ tensor_t<X> contiguous(const X& x) {
   return x.is_contiguous() ? tensor_t<X>(x) : clone(x);
 }
 
+/// contiguous(x) for a kernel to read: never recorded.
+template <class T>
+Tensor<T> packed(const Tensor<T>& x) {
+  if (x.is_contiguous()) return x;
+  const no_grad guard;
+  return clone(x);
+}
+
 /// `x` with elements converted to U; `x` itself if they are. Rounds to the nearest; floating to integer cuts
 /// towards zero and saturates, NaN becomes 0; to bool: whether not 0.
 template <Element U, TensorLike X>

@@ -240,6 +240,19 @@ void max_pool2d_backward(const Pool2dShape& s, const T* dy, const Tap* tap, T* d
   });
 }
 
+/// y[planes, oh, ow] = the elements of x[planes, h, w] at the winners that max_pool2d_forward named in `tap`.
+template <class T, class Tap>
+void max_pool2d_gather(const Pool2dShape& s, const T* x, const Tap* tap, T* y) {
+  parallel_for(s.planes, detail::pool_grain(s), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * s.oh * s.ow; i < end * s.oh * s.ow; ++i) {
+      const int64_t plane = i / (s.oh * s.ow), row = i / s.ow % s.oh, column = i % s.ow;
+      const int64_t at_row = row * s.stride_h - s.pad_h + tap[i] / s.kw * s.dil_h;
+      const int64_t at_column = column * s.stride_w - s.pad_w + tap[i] % s.kw * s.dil_w;
+      y[i] = x[(plane * s.h + at_row) * s.w + at_column];
+    }
+  });
+}
+
 }  // namespace cpu
 }  // namespace TENET_CONFIG
 }  // namespace tenet
