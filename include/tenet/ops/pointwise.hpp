@@ -9,6 +9,7 @@
 //     template <class T> T df(T, T y) const { return 1 - y * y; }
 //     template <class T> T ddf(T y) const { return -2 * y; }
 //   };
+// Where the product g * df would turn an infinite gradient into NaN (df = 0), it gives chain(g, k) in its place.
 // A binary operation gives f(a, b), what to keep, and a backward written with operations.
 #pragma once
 
@@ -35,14 +36,15 @@ struct Function {
   auto operator()(auto... x) const { return op.f(x...); }
 };
 
-/// g * df, from the kept x or y.
+/// g * df, from the kept x or y; or the operation's own chain(g, k).
 template <class Op>
 struct Derivative {
   static constexpr bool vectorize = vectorizes<Op>;
   Op op;
   template <class T>
   T operator()(T g, T k) const {
-    if constexpr (Op::keeps == Keeps::output) return g * op.df(T(0), k);
+    if constexpr (requires { op.chain(g, k); }) return op.chain(g, k);
+    else if constexpr (Op::keeps == Keeps::output) return g * op.df(T(0), k);
     else return g * op.df(k, op.f(k));
   }
 };
@@ -69,6 +71,14 @@ void run_binary(F f, const Tensor<Out>& out, const Tensor<T>& a, const Tensor<T>
                          broadcast(b, out.shape(), sb));
 }
 
+/// out = f(a, b, c), of any element types, broadcast to the shape of `out`.
+template <class F, class Out, class A, class B, class C>
+void run_ternary(F f, const Tensor<Out>& out, const Tensor<A>& a, const Tensor<B>& b, const Tensor<C>& c) {
+  Strides sa, sb, sc;
+  cpu::map<F, Out, A, B, C>(f, out.dim(), out.shape().data(), target(out), broadcast(a, out.shape(), sa),
+                            broadcast(b, out.shape(), sb), broadcast(c, out.shape(), sc));
+}
+
 template <class F, class Out, class T>
 void run_unary(F f, const Tensor<Out>& out, const Tensor<T>& x) {
   if (out.is_contiguous() && x.is_contiguous()) {
@@ -78,6 +88,24 @@ void run_unary(F f, const Tensor<Out>& out, const Tensor<T>& x) {
 }
 
 }  // namespace detail
+
+/// `x` as operations see it: a const Tensor<T>&, or a Tensor<T>&& for a temporary, whose memory may be reused.
+template <TensorLike X>
+decltype(auto) as_tensor(X&& x) {
+  using Plain = tensor_t<X>;
+  if constexpr (std::is_lvalue_reference_v<X> || std::is_const_v<std::remove_reference_t<X>>) {
+    return static_cast<const Plain&>(x);
+  } else {
+    return static_cast<Plain&&>(x);
+  }
+}
+
+/// Runs a unary operation that only floating types have.
+template <class Op, TensorLike X>
+tensor_t<X> apply_float(X&& x, Op op = {}) {
+  static_assert(FloatElement<element_t<X>>, "expected elements of a floating type: convert with to<float>() first");
+  return apply<Op>(as_tensor(std::forward<X>(x)), op);
+}
 
 /// g * ddf(k): the gradient of a PointwiseGrad by what was kept.
 template <class Op>
