@@ -2,7 +2,7 @@
 # includes.sh INCLUDE_DIR: reads the #include lines of the library and fails on
 # - an arrow the wrong way: a folder includes itself and lower layers only;
 # - <tenet/tenet.hpp> reaching an optional library, or missing a header that needs none;
-# - an umbrella <tenet/FOLDER.hpp> that misses such a header of its folder.
+# - a folder whose umbrella <tenet/FOLDER/FOLDER.hpp> misses such a header of it, or is missing itself.
 set -eu
 cd "$1"
 find tenet -name '*.hpp' | sort | xargs awk '
@@ -16,7 +16,8 @@ find tenet -name '*.hpp' | sort | xargs awk '
   function fail(message) { print message; ++failures }
 
   FNR == 1 { file[++files] = FILENAME; own[FILENAME] = folder(FILENAME) }
-  /^#[ \t]*include[ \t]*[<"]/ {
+  # A kernel source is included through a macro.
+  /^#[ \t]*(include|define TENET_KERNEL_FILE)[ \t]*[<"]/ {
     split($0, part, /[<">]/)
     target = part[2]
     if (target !~ /^tenet\//) {
@@ -39,20 +40,20 @@ find tenet -name '*.hpp' | sort | xargs awk '
   }
   function needs_library(path) { split("", reached); return walk(path, reached) > 0 }
 
+  # An umbrella reaches every header below `prefix` that needs no library.
+  function check_umbrella(umbrella, prefix,    i) {
+    split("", reached)
+    walk(umbrella, reached)
+    for (i = 1; i <= files; ++i)
+      if (index(file[i], prefix) == 1 && free[file[i]] && !(file[i] in reached)) fail(umbrella " does not reach " file[i])
+  }
+
   END {
     for (i = 1; i <= files; ++i) free[file[i]] = !needs_library(file[i])
-    for (i = 1; i <= files; ++i) {
-      umbrella = file[i]
-      if (own[umbrella] != "") continue
-      name = umbrella; sub(/^tenet\//, "", name); sub(/\.hpp$/, "", name)
-      everything = name == "tenet"
-      if (everything && !free[umbrella]) fail(umbrella ": reaches an optional library")
-      if (!everything && !(name in layer)) continue
-      split("", reached); walk(umbrella, reached)
-      for (j = 1; j <= files; ++j)
-        if (free[file[j]] && (everything || own[file[j]] == name) && !(file[j] in reached))
-          fail(umbrella ": does not reach " file[j])
-    }
-    if (!files) fail("no header found")
+    if (!("tenet/tenet.hpp" in own)) exit failures > 0
+    if (!free["tenet/tenet.hpp"]) fail("tenet/tenet.hpp reaches an optional library")
+    check_umbrella("tenet/tenet.hpp", "tenet/")
+    for (name in layer)
+      if (name != "kernels") check_umbrella("tenet/" name "/" name ".hpp", "tenet/" name "/")
     exit failures > 0
   }'
