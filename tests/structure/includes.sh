@@ -45,7 +45,8 @@ find tenet -name '*.hpp' | sort | xargs awk '
     split("", reached)
     walk(umbrella, reached)
     for (i = 1; i <= files; ++i)
-      if (index(file[i], prefix) == 1 && free[file[i]] && !(file[i] in reached)) fail(umbrella " does not reach " file[i])
+      if (index(file[i], prefix) == 1 && free[file[i]] && !(file[i] in reached))
+        fail(umbrella (umbrella in own ? " does not reach " : " does not exist and so does not reach ") file[i])
   }
 
   END {
