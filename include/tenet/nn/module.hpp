@@ -1,0 +1,299 @@
+// Module: what layers and models have in common.
+//
+// A model is a plain struct that names its members once:
+//   struct Net : nn::Module<Net> {
+//     nn::Linear<> fc1{784, 100}, fc2{100, 10};
+//     TENET_MODULE(fc1, fc2)
+//     Tensor<float> forward(Tensor<float> x) { return fc2(relu(fc1(x))); }
+//   };
+#pragma once
+
+#include <tenet/nn/parameter.hpp>
+#include <tenet/nn/state_dict.hpp>
+
+#include <string_view>
+#include <tuple>
+
+/// Names the layers, parameters and buffers of a module, in order.
+#define TENET_MODULE(...)                                                                    \
+  static constexpr ::std::string_view tenet_names() { return #__VA_ARGS__; }                 \
+  auto tenet_members() {                                                                     \
+    static_assert(::tenet::nn::is_module_of_itself<::std::remove_pointer_t<decltype(this)>>, \
+                  "a module is written: struct Net : nn::Module<Net>");                      \
+    return ::std::tie(__VA_ARGS__);                                                          \
+  }
+
+namespace tenet::nn {
+
+struct ModuleBase {};
+
+template <class Self>
+class Module;
+
+/// Told of the result of every module call of a thread; see summary().
+struct CallObserver {
+  virtual void called(const void* module, const AnyTensor& result) = 0;
+
+ protected:
+  ~CallObserver() = default;
+};
+
+/// A module inside a module, for summary(): parameters are its own, not those of modules inside it.
+struct ModuleSlot {
+  std::string name;
+  std::string_view type;
+  const void* address;
+  int depth;
+  std::int64_t parameters;
+  bool leaf;
+};
+
+}  // namespace tenet::nn
+
+namespace tenet::state {
+inline constinit thread_local nn::CallObserver* call_observer = nullptr;
+}
+
+namespace tenet::nn {
+inline namespace TENET_CONFIG {
+
+template <class M>
+concept IsModule = std::is_base_of_v<ModuleBase, std::remove_cvref_t<M>>;
+
+template <class X>
+inline constexpr bool is_module_of_itself = std::is_base_of_v<Module<X>, X>;
+
+namespace detail {
+
+template <class>
+inline constexpr bool never = false;
+
+/// The n-th of "conv1, conv2, fc".
+constexpr std::string_view nth_name(std::string_view all, std::size_t n) {
+  for (; n; --n) all.remove_prefix(all.find(',') + 1);
+  all = all.substr(0, all.find(','));
+  while (!all.empty() && all.front() == ' ') all.remove_prefix(1);
+  while (!all.empty() && all.back() == ' ') all.remove_suffix(1);
+  return all;
+}
+
+/// "Conv2d" of tenet::nn::Conv2d<float>.
+template <class M>
+constexpr std::string_view type_name() {
+  std::string_view s = __PRETTY_FUNCTION__;
+  s.remove_prefix(s.find("M = ") + 4);
+  s = s.substr(0, s.find_first_of("<;]"));
+  const std::size_t scope = s.rfind("::");
+  return scope == s.npos ? s : s.substr(scope + 2);
+}
+
+[[noreturn]] TENET_COLD inline void throw_unnamed(std::size_t count, std::string_view names, std::string_view before) {
+  throw Error(text({"module: ", count, " parameter(s) of this struct are not named in TENET_MODULE(", names,
+                    "); the first stands after member '", before, "'"}));
+}
+
+}  // namespace detail
+}  // namespace TENET_CONFIG
+
+/// Base of layers and models; `Self` is the struct that derives from it.
+template <class Self>
+class Module : public ModuleBase {
+ public:
+  /// Runs forward().
+  template <class... A>
+  decltype(auto) operator()(A&&... a) {
+    if constexpr (requires { self().forward(std::forward<A>(a)...); }) {
+      if (!state::call_observer) return self().forward(std::forward<A>(a)...);
+      return observed(self().forward(std::forward<A>(a)...));
+    } else {
+      static_assert(detail::never<Self>, "this module has no forward() that takes these arguments");
+    }
+  }
+
+  /// The tensors that train, each once. Throws Error if a parameter of the struct is not named in TENET_MODULE.
+  std::vector<AnyTensor> parameters() {
+    std::vector<AnyTensor> out;
+    for (const StateSlot& s : state_slots()) {
+      bool seen = !s.trains;
+      for (const AnyTensor& t : out) seen = seen || t.is(*s.tensor);
+      if (!seen) out.push_back(*s.tensor);
+    }
+    return out;
+  }
+  /// The same with names, "conv1.weight"; tied ones under each of their names.
+  StateDict named_parameters() {
+    return named([](const StateSlot& s) { return s.trains; });
+  }
+  /// The tensors that belong to the state but do not train.
+  StateDict named_buffers() {
+    return named([](const StateSlot& s) { return !s.trains; });
+  }
+  /// Parameters and buffers by name. The tensors are the module's own.
+  StateDict state_dict() {
+    return named([](const StateSlot&) { return true; });
+  }
+  /// Copies `dict` into the parameters and buffers. Throws Error listing all that does not fit, and changes
+  /// nothing then; `strict = false` lets names be missing on either side.
+  void load_state_dict(const StateDict& dict, LoadOptions options = {}) { load_state(state_slots(), dict, options); }
+
+  /// The number of elements of parameters().
+  std::int64_t num_parameters() {
+    std::int64_t n = 0;
+    for (const AnyTensor& p : parameters()) n += p.numel();
+    return n;
+  }
+  /// Drops the gradients of the parameters.
+  void zero_grad() {
+    for (const AnyTensor& p : parameters()) p.zero_grad();
+  }
+  /// Lets the parameters collect gradients, or freezes them.
+  Self& requires_grad_(bool on = true) {
+    for (const AnyTensor& p : parameters()) p.impl()->requires_grad = on;
+    return self();
+  }
+
+  /// Switches this module and those inside it to training or to evaluation: Dropout and its kin differ.
+  Self& train(bool on = true) {
+    training_ = on;
+    each_member([&]<class M>(std::string_view, M& m) {
+      if constexpr (IsModule<M>) m.train(on);
+    });
+    return self();
+  }
+  Self& eval() { return train(false); }
+  bool is_training() const { return training_; }
+
+  /// Moves parameters and buffers; throws DeviceError for anything but the CPU.
+  Self& to(Device device) {
+    if (!device.is_cpu()) throw DeviceError(text({"module: cannot move to ", device, ", only to the CPU"}));
+    return self();
+  }
+
+  /// A deep copy in which tied parameters are tied again.
+  Self clone() const {
+    struct Scope {
+      std::vector<ClonedTensor> clones;
+      std::vector<ClonedTensor>* old = std::exchange(state::clones, &clones);
+      ~Scope() { state::clones = old; }
+    } scope;
+    return Self(static_cast<const Self&>(*this));
+  }
+
+  // ---- for containers, checkpoints and summaries
+
+  /// f(name, member) for each member that TENET_MODULE names.
+  template <class F>
+  void each_member(F f) {
+    if constexpr (requires { self().visit_members(f); }) {
+      self().visit_members(f);
+    } else if constexpr (requires { Self::tenet_names(); }) {
+      auto members = self().tenet_members();
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (one(f, detail::nth_name(Self::tenet_names(), I), std::get<I>(members)), ...);
+      }
+      (std::make_index_sequence<std::tuple_size_v<decltype(members)>>());
+    } else {
+      static_assert(detail::never<Self>, "this module has no line TENET_MODULE(member, ...) that names its members");
+    }
+  }
+
+  /// Every parameter and buffer that is defined, in order.
+  std::vector<StateSlot> state_slots() {
+    std::vector<StateSlot> slots;
+    collect("", slots);
+    return slots;
+  }
+  void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
+    std::vector<const void*> named;
+    each_member([&]<class M>(std::string_view n, M& m) {
+      std::string full = prefix + std::string(n);
+      if constexpr (StateTensor<M>) {
+        named.push_back(&m);
+        if (m) slots.push_back({std::move(full), &m, M::trains});
+      } else {
+        named_bytes(m, named);
+        m.collect(full + ".", slots);
+      }
+    });
+    check_complete(named);
+  }
+  /// This module and those inside it, outermost first.
+  void collect_modules(const std::string& n, int depth, std::vector<ModuleSlot>& modules) {
+    const std::size_t at = modules.size();
+    modules.push_back({n, detail::type_name<Self>(), &self(), depth, 0, true});
+    each_member([&]<class M>(std::string_view name, M& m) {
+      if constexpr (StateTensor<M>) {
+        if (m && M::trains) modules[at].parameters += m.numel();
+      } else {
+        modules[at].leaf = false;
+        m.collect_modules(std::string(name), depth + 1, modules);
+      }
+    });
+  }
+
+ protected:
+  Self& self() { return static_cast<Self&>(*this); }
+  const Self& self() const { return static_cast<const Self&>(*this); }
+
+ private:
+  template <class Keep>
+  StateDict named(Keep keep) {
+    StateDict out;
+    for (StateSlot& s : state_slots()) {
+      if (keep(s)) out.emplace_back(std::move(s.name), *s.tensor);
+    }
+    return out;
+  }
+
+  template <class R>
+  R observed(R result) {
+    if constexpr (TensorLike<R>) state::call_observer->called(&self(), result);
+    return result;
+  }
+
+  template <class F, class M>
+  static void one(F& f, std::string_view n, M& m) {
+    static_assert(IsModule<M> || StateTensor<M>,
+                  "TENET_MODULE names a member that is no layer, Parameter or Buffer: leave plain values out");
+    if constexpr (IsModule<M> || StateTensor<M>) f(n, m);
+  }
+
+  // A member module checks its own bytes: here they count as named.
+  template <class M>
+  static void named_bytes(M& m, std::vector<const void*>& named) {
+    each_tag(&m, sizeof(M), [&](const void* at) { named.push_back(at); });
+  }
+  template <class F>
+  static void each_tag(const void* object, std::size_t bytes, F f) {
+    const auto* begin = static_cast<const unsigned char*>(object);
+    for (std::size_t o = 0; o + sizeof(StateTag) <= bytes; o += alignof(StateTag)) {
+      std::uintptr_t v;
+      std::memcpy(&v, begin + o, sizeof v);
+      if (v == StateTag::at(begin + o)) f(begin + o);
+    }
+  }
+  void check_complete(const std::vector<const void*>& named) {
+    std::size_t unnamed = 0;
+    const void* first = nullptr;
+    each_tag(&self(), sizeof(Self), [&](const void* tag) {
+      for (const void* p : named) {
+        // A tag lies inside its tensor, or is one of a member module.
+        if (p <= tag && tag < static_cast<const char*>(p) + sizeof(Parameter<float>)) return;
+      }
+      if (!unnamed++) first = tag;
+    });
+    if (!unnamed) return;
+    std::string_view before = "(none)";
+    const void* nearest = nullptr;
+    each_member([&](std::string_view n, auto& m) {
+      const void* p = &m;
+      if (p < first && (!nearest || p > nearest)) nearest = p, before = n;
+    });
+    if constexpr (requires { Self::tenet_names(); }) detail::throw_unnamed(unnamed, Self::tenet_names(), before);
+    else detail::throw_unnamed(unnamed, "...", before);
+  }
+
+  bool training_ = true;
+};
+
+}  // namespace tenet::nn

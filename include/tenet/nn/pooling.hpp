@@ -1,0 +1,25 @@
+// Pooling layers.
+#pragma once
+
+#include <tenet/nn/module.hpp>
+#include <tenet/ops/pool2d.hpp>
+
+namespace tenet::nn {
+
+/// The greatest element of each window: [n, c, h, w] -> [n, c, oh, ow]; see max_pool2d(). The stride defaults to
+/// the kernel's size. See torch.nn.MaxPool2d.
+struct MaxPool2d : Module<MaxPool2d> {
+  MaxPool2dOptions options;
+  TENET_MODULE()
+
+  TENET_TAG explicit MaxPool2d(MaxPool2dOptions o) : options(o) {}
+  TENET_TAG explicit MaxPool2d(Pair kernel_size, Pair stride = 0, Pair padding = 0)
+      : options{.kernel_size = kernel_size, .stride = stride, .padding = padding} {}
+
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(const X& x) const {
+    return max_pool2d(x, options);
+  }
+};
+
+}  // namespace tenet::nn
