@@ -1,0 +1,68 @@
+// Losses. Here those of differences; of classes: ops/cross_entropy.hpp; of yes and no: ops/binary_cross_entropy.hpp.
+//
+// Both tensors have one shape, else ShapeError: nothing broadcasts. Reduction::none gives that shape, the others a
+// scalar. Gradients flow into both.
+#pragma once
+
+#include <tenet/ops/binary_cross_entropy.hpp>
+#include <tenet/ops/cross_entropy.hpp>
+#include <tenet/ops/reduction.hpp>
+#include <tenet/ops/unary.hpp>
+
+namespace tenet {
+
+struct SmoothL1LossOptions {
+  double beta = 1;  ///< from where on the loss is linear; 0 gives l1_loss
+  Reduction reduction = Reduction::mean;
+};
+
+inline namespace TENET_CONFIG {
+
+/// x^2 / (2 beta) where |x| < beta, else |x| - beta / 2.
+struct SmoothAbs : UnaryOp<SmoothAbs> {
+  static constexpr const char* name = "smooth_l1_loss";
+  static constexpr Keeps keeps = Keeps::input;
+  double beta;
+  explicit SmoothAbs(double b) : beta(b) {}
+  template <class T>
+  T f(T x) const {
+    const T b = T(beta), a = x < 0 ? -x : x;
+    return a < b ? x * x / (2 * b) : a - b / 2;
+  }
+  template <class T>
+  T df(T x, T) const {
+    const T b = T(beta), a = x < 0 ? -x : x;
+    return a < b ? x / b : T(0 < x) - T(x < 0);
+  }
+  template <class T>
+  T ddf(T x) const {
+    const T b = T(beta), a = x < 0 ? -x : x;
+    return a < b ? 1 / b : T(0);
+  }
+};
+
+/// (x - target)^2. See torch.nn.functional.mse_loss.
+template <TensorLike X>
+tensor_t<X> mse_loss(const X& x, const tensor_t<X>& target, Reduction reduction = Reduction::mean) {
+  detail::check_same_shape("mse_loss", x.shape(), target.shape());
+  return reduce_losses(square(sub(x, target)), reduction);
+}
+
+/// |x - target|. See torch.nn.functional.l1_loss.
+template <TensorLike X>
+tensor_t<X> l1_loss(const X& x, const tensor_t<X>& target, Reduction reduction = Reduction::mean) {
+  detail::check_same_shape("l1_loss", x.shape(), target.shape());
+  return reduce_losses(abs(sub(x, target)), reduction);
+}
+
+/// With d = x - target: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2. Throws Error if beta < 0. See
+/// torch.nn.functional.smooth_l1_loss; Girshick, "Fast R-CNN", 2015.
+template <TensorLike X>
+tensor_t<X> smooth_l1_loss(const X& x, const tensor_t<X>& target, const SmoothL1LossOptions& o = {}) {
+  detail::check_same_shape("smooth_l1_loss", x.shape(), target.shape());
+  if (!(o.beta >= 0)) throw Error(text({"smooth_l1_loss: expected beta >= 0, got ", o.beta}));
+  return reduce_losses(apply_float<SmoothAbs>(sub(x, target), SmoothAbs(o.beta)), o.reduction);
+}
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet
