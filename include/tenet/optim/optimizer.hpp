@@ -1,0 +1,185 @@
+// What all optimizers have in common: groups of parameters with options, and a state a parameter.
+#pragma once
+
+#include <tenet/nn/state_dict.hpp>
+#include <tenet/ops/copy.hpp>
+
+#include <array>
+
+namespace tenet::optim {
+
+/// What an optimizer remembers of one parameter.
+struct ParamState {
+  std::int64_t step = 0;             ///< updates so far
+  std::array<AnyTensor, 3> tensors;  ///< of the parameter's shape; which is which, its optimizer knows
+};
+
+/// Base of optimizers, as schedules, clipping and checkpoints see them.
+class Optimizer {
+ public:
+  TENET_TAG virtual ~Optimizer() = default;
+
+  /// Updates every parameter that has a gradient.
+  virtual void step() = 0;
+  /// Drops the gradients.
+  TENET_TAG void zero_grad() {
+    for (const AnyTensor& p : params_) p.zero_grad();
+  }
+
+  /// All parameters, group after group.
+  TENET_TAG const std::vector<AnyTensor>& parameters() const { return params_; }
+  virtual std::size_t num_groups() const = 0;
+  /// The learning rate of a group; throws IndexError outside.
+  virtual double lr(std::size_t group = 0) const = 0;
+  virtual void set_lr(double lr, std::size_t group = 0) = 0;
+
+  /// The whole state by name: "group.0.lr", "state.3.step", "state.3.momentum_buffer". The tensors are the
+  /// optimizer's own.
+  TENET_TAG nn::StateDict state_dict() const {
+    nn::StateDict out;
+    for (std::size_t g = 0; g < num_groups(); ++g) out.emplace_back(text({"group.", g, ".lr"}), scalar(lr(g)));
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (!states_[i].step) continue;
+      out.emplace_back(state_key(i, "step"), scalar(states_[i].step));
+      for (std::size_t k = 0; k < states_[i].tensors.size(); ++k) {
+        if (states_[i].tensors[k]) out.emplace_back(state_key(i, state_name(k)), states_[i].tensors[k]);
+      }
+    }
+    return out;
+  }
+  /// Takes over copies of `dict`. Throws Error if it is not of an optimizer of this kind over such parameters;
+  /// nothing is changed then.
+  TENET_TAG void load_state_dict(const nn::StateDict& dict) {
+    std::vector<double> rates;
+    for (std::size_t g = 0; g < num_groups(); ++g) {
+      rates.push_back(Tensor<double>(require(dict, text({"group.", g, ".lr"}))).item());
+    }
+    std::vector<ParamState> states(states_.size());
+    std::size_t used = rates.size();
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const AnyTensor* step = nn::detail::find(dict, state_key(i, "step"));
+      if (!step) continue;
+      states[i].step = Tensor<std::int64_t>(*step).item();
+      ++used;
+      for (std::size_t k = 0; k < states[i].tensors.size() && state_name(k); ++k) {
+        const std::string key = state_key(i, state_name(k));
+        const AnyTensor* t = nn::detail::find(dict, key);
+        if (!t) continue;
+        const AnyTensor& p = params_[i];
+        if (!(t->shape() == p.shape()) || t->dtype() != p.dtype()) {
+          throw Error(text({"optimizer: ", key, ": expected ", p.shape(), " of ", name(p.dtype()), ", got ", t->shape(),
+                            " of ", name(t->dtype())}));
+        }
+        states[i].tensors[k] = AnyTensor(make_impl(p.shape(), p.dtype()));
+        nn::detail::copy_elements(*states[i].tensors[k].impl(), *t->impl());
+        ++used;
+      }
+    }
+    if (used != dict.size()) {
+      throw Error(text({"optimizer: the state has ", dict.size(), " entries, of which ", used, " are known here"}));
+    }
+    for (std::size_t g = 0; g < rates.size(); ++g) set_lr(rates[g], g);
+    states_ = std::move(states);
+  }
+
+ protected:
+  /// The name of the k-th tensor of a state, or null.
+  virtual const char* state_name(std::size_t k) const = 0;
+
+  TENET_TAG void add_params(const std::vector<AnyTensor>& params) {
+    for (const AnyTensor& p : params) {
+      if (!p.requires_grad() || !p.is_leaf()) {
+        throw Error(text({"optimizer: expected leaves that require a gradient, got a tensor of shape ", p.shape(),
+                          " that does not"}));
+      }
+      if (!p.is_contiguous())
+        throw Error(text({"optimizer: expected contiguous parameters, got strides ", p.strides()}));
+      for (const AnyTensor& q : params_) {
+        if (q.is(p)) throw Error(text({"optimizer: a parameter of shape ", p.shape(), " was given twice"}));
+      }
+      params_.push_back(p);
+      states_.emplace_back();
+    }
+  }
+
+  std::vector<AnyTensor> params_;
+  std::vector<ParamState> states_;
+
+ private:
+  TENET_TAG static std::string state_key(std::size_t i, const char* what) { return text({"state.", i, ".", what}); }
+  TENET_TAG static const AnyTensor& require(const nn::StateDict& dict, const std::string& key) {
+    if (const AnyTensor* t = nn::detail::find(dict, key)) return *t;
+    throw Error(text({"optimizer: the state has no ", key}));
+  }
+};
+
+/// An optimizer whose groups carry `Options`. `Self` gives check(options) and
+/// update(options, parameter, gradient, state) for one parameter of any floating type.
+template <class Self, class Options>
+class GroupedOptimizer : public Optimizer {
+ public:
+  /// Adds parameters with options of their own. Throws Error for options out of range, for tensors that are not
+  /// leaves that require a gradient, and for parameters given before.
+  TENET_TAG void add_param_group(const std::vector<AnyTensor>& params, const Options& options) {
+    if (!(options.lr >= 0)) throw Error(text({Self::name, ": expected lr >= 0, got ", options.lr}));
+    Self::check(options);
+    add_params(params);
+    groups_.push_back({options, params_.size()});
+  }
+
+  TENET_TAG void step() override {
+    std::size_t i = 0;
+    for (const Group& group : groups_) {
+      for (; i < group.end; ++i) {
+        const AnyTensor& p = params_[i];
+        if (!p.impl()->grad) continue;
+        ++states_[i].step;
+        Self::update(group.options, p, p.grad_any(), states_[i]);
+        ++p.impl()->storage->version;
+      }
+    }
+  }
+
+  TENET_TAG std::size_t num_groups() const override { return groups_.size(); }
+  TENET_TAG double lr(std::size_t group = 0) const override { return at(group).options.lr; }
+  TENET_TAG void set_lr(double lr, std::size_t group = 0) override { const_cast<Group&>(at(group)).options.lr = lr; }
+  /// The options of a group, to be changed at will between steps; throws IndexError outside.
+  TENET_TAG Options& options(std::size_t group = 0) { return const_cast<Group&>(at(group)).options; }
+
+ protected:
+  TENET_TAG const char* state_name(std::size_t k) const override {
+    return k < std::size(Self::state_names) ? Self::state_names[k] : nullptr;
+  }
+
+ private:
+  struct Group {
+    Options options;
+    std::size_t end;  // of its parameters in params_
+  };
+  TENET_TAG const Group& at(std::size_t group) const {
+    if (group >= groups_.size()) throw IndexError(text({Self::name, ": group ", group, " of ", groups_.size()}));
+    return groups_[group];
+  }
+
+  std::vector<Group> groups_;
+};
+
+inline namespace TENET_CONFIG {
+namespace detail {
+
+/// The state tensor `t`, made of zeros when first asked for.
+template <class T>
+T* state_data(AnyTensor& t, const AnyTensor& like) {
+  if (!t) t = zeros<T>(like.shape());
+  return static_cast<T*>(t.data_ptr());
+}
+
+/// The gradient as the kernels read it.
+template <class T>
+Tensor<T> gradient(const AnyTensor& g) {
+  return packed(Tensor<T>(g));
+}
+
+}  // namespace detail
+}  // namespace TENET_CONFIG
+}  // namespace tenet::optim

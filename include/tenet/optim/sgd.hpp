@@ -1,0 +1,52 @@
+// Stochastic gradient descent.
+#pragma once
+
+#include <tenet/kernels/cpu/update.hpp>
+#include <tenet/optim/optimizer.hpp>
+
+namespace tenet::optim {
+
+struct SGDOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;  ///< L2: added to the gradient
+  bool nesterov = false;
+  bool maximize = false;
+};
+
+/// p -= lr b, where b = momentum b + (1 - dampening) (g + weight_decay p), and b = g + weight_decay p in the first
+/// step; with `nesterov`, p -= lr (g + momentum b). Throws Error for options out of range. See torch.optim.SGD.
+class SGD : public GroupedOptimizer<SGD, SGDOptions> {
+ public:
+  static constexpr const char* name = "SGD";
+  static constexpr const char* state_names[] = {"momentum_buffer"};
+
+  TENET_TAG explicit SGD(const std::vector<AnyTensor>& params, const SGDOptions& options = {}) {
+    add_param_group(params, options);
+  }
+
+  TENET_TAG static void check(const SGDOptions& o) {
+    if (!(o.momentum >= 0) || !(o.weight_decay >= 0)) {
+      throw Error(text({"SGD: expected momentum and weight_decay >= 0, got ", o.momentum, " and ", o.weight_decay}));
+    }
+    if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
+      throw Error("SGD: nesterov needs a momentum and no dampening");
+    }
+  }
+  TENET_TAG static void update(const SGDOptions& o, const AnyTensor& p, const AnyTensor& grad, ParamState& state) {
+    dispatch_floating("SGD", p.dtype(), [&]<class T>(T) {
+      T* buffer = o.momentum != 0 ? detail::state_data<T>(state.tensors[0], p) : nullptr;
+      cpu::sgd_update<T>({.lr = o.lr,
+                          .momentum = o.momentum,
+                          .dampening = o.dampening,
+                          .weight_decay = o.weight_decay,
+                          .nesterov = o.nesterov,
+                          .maximize = o.maximize,
+                          .first = state.step == 1},
+                         p.numel(), static_cast<T*>(p.data_ptr()), detail::gradient<T>(grad).data(), buffer);
+    });
+  }
+};
+
+}  // namespace tenet::optim
