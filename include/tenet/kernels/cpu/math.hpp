@@ -10,13 +10,8 @@
 #include <cmath>
 #include <limits>
 
-#if defined(__clang__)
-#if TENET_X86
+#if defined(__clang__) && TENET_X86
 #include <xmmintrin.h>
-#endif
-#define TENET_NO_CONTRACTION _Pragma("clang fp contract(off)")
-#else
-#define TENET_NO_CONTRACTION  // leaves of vectorize.hpp forbid it
 #endif
 
 namespace tenet {

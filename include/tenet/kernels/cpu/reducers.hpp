@@ -49,6 +49,7 @@ struct Mean : Sum {
 struct SumSquares : Sum {
   template <class S, class T>
   TENET_ALWAYS_INLINE S step(S s, T x, int64_t) const {
+    TENET_NO_CONTRACTION
     return s + S(x) * S(x);
   }
 };
@@ -225,6 +226,7 @@ struct Var {
   }
   template <class A, class T>
   TENET_ALWAYS_INLINE Moments<A> step(Moments<A> s, T x, int64_t) const {
+    TENET_NO_CONTRACTION
     const A count = s.count + 1, delta = A(x) - s.mean, mean = s.mean + delta / count;
     return {count, mean, s.deviation + delta * (A(x) - mean)};
   }

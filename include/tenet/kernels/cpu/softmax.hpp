@@ -33,7 +33,10 @@ struct TimesDifference {
 template <class C>
 struct MinusScaledExp {
   C factor;
-  TENET_ALWAYS_INLINE C operator()(C y, C dy) const { return dy - math::exp(y) * factor; }
+  TENET_ALWAYS_INLINE C operator()(C y, C dy) const {
+    TENET_NO_CONTRACTION
+    return dy - math::exp(y) * factor;
+  }
 };
 template <class C>
 struct ScaledExp {

@@ -32,6 +32,7 @@ namespace detail {
 template <class C>
 struct SgdLoop {
   TENET_ALWAYS_INLINE static void run(const SgdStep* s, int64_t n, C* p, const C* grad, C* buffer, C*, C*) {
+    TENET_NO_CONTRACTION
     const C lr = C(s->lr), decay = C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
     // The first step takes the gradient itself, undamped.
     const C momentum = C(s->momentum), fresh = s->first ? C(1) : C(1 - s->dampening);
@@ -66,6 +67,7 @@ TENET_ALWAYS_INLINE void square_roots(int64_t n, float* x) {
 template <class C>
 struct AdamLoop {
   TENET_ALWAYS_INLINE static void run(const AdamStep* s, int64_t n, C* p, const C* grad, C* mean, C* square, C* most) {
+    TENET_NO_CONTRACTION
     constexpr int64_t block = 64;
     const C decay = s->decoupled ? C(0) : C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
     const C keep = s->decoupled ? C(1 - s->lr * s->weight_decay) : C(1), step = C(s->lr / s->correction1);

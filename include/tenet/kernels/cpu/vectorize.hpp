@@ -3,20 +3,23 @@
 // A kernel is a struct with a static `run(args...)` marked TENET_ALWAYS_INLINE whose loops carry TENET_LOOP.
 // `vectorized<Kernel>(args...)` puts it into one leaf function for each instruction set, where the compiler
 // vectorizes it under any flags. Products and sums are not contracted to fused ones there, so that an element's
-// result depends on neither its place in a vector nor the instruction set.
+// result depends on neither its place in a vector nor the instruction set; for clang, functions with such expressions
+// begin with TENET_NO_CONTRACTION.
 #pragma once
 
 #include <tenet/kernels/cpu/isa.hpp>
 
 #if defined(__clang__)
 #define TENET_LEAF __attribute__((noinline, flatten))
+#define TENET_NO_CONTRACTION _Pragma("clang fp contract(off)")
 #define TENET_LOOP _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
+// A functor that calls a library cannot be vectorized: no reason to warn.
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored \
-    "-Wpass-failed"  // a functor that calls a library cannot be vectorized: no reason to warn
+#pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define TENET_LEAF \
   __attribute__((noinline, flatten, optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")))
+#define TENET_NO_CONTRACTION
 #define TENET_LOOP _Pragma("GCC ivdep")
 #endif
 
