@@ -1,11 +1,10 @@
-// where, masked_fill, masked_select, clamp, nan_to_num: choosing between elements.
+// where, masked_fill, clamp, nan_to_num: choosing between elements.
 //
 // The gradient goes to the elements chosen, and is exactly 0 for the others. Still, by the chain rule, a branch
 // that is not chosen has a say: in where(x != 0, 1 / x, x) the gradient 0 meets the infinite slope of 1 / x at 0
 // and becomes NaN. Make the branch safe before, not after: where(x != 0, 1 / where(x != 0, x, 1), x).
 #pragma once
 
-#include <tenet/kernels/cpu/mask.hpp>
 #include <tenet/ops/compare.hpp>
 #include <tenet/ops/inplace.hpp>
 
@@ -72,52 +71,6 @@ template <TensorLike X, ScalarFor<element_t<X>> V>
 const X& masked_fill_(const X& x, const Tensor<bool>& mask, V value) {
   x.copy_(masked_fill(x, mask, value));
   return x;
-}
-
-// ---- masked_select
-
-/// Puts a list of elements where a mask is true, 0 elsewhere: what undoes masked_select.
-struct MaskScatter {
-  static constexpr const char* name = "mask_scatter";
-  template <class T>
-  static Tensor<T> forward(Context& ctx, const Tensor<T>& list, const Tensor<bool>& mask) {
-    ctx.keep(mask);
-    const Tensor<T> values = contiguous(list), out = empty<T>(mask.shape());
-    cpu::mask_scatter(mask.numel(), mask.data(), values.data(), out.data());
-    return out;
-  }
-  template <class T>
-  static void backward(Grad grad, const Tensor<T>& g);
-};
-
-struct MaskedSelect {
-  static constexpr const char* name = "masked_select";
-  template <class T>
-  static Tensor<T> forward(Context& ctx, const Tensor<T>& x, const Tensor<bool>& mask) {
-    const Shape shape = broadcast_shapes(name, x.shape(), mask.shape());
-    const Tensor<bool> chosen = contiguous(expand(mask, shape));
-    const Tensor<T> values = contiguous(expand(detach(x), shape));
-    ctx.keep(chosen);
-    const Tensor<T> out = empty<T>({cpu::count_true(chosen.numel(), chosen.data())});
-    cpu::mask_gather(chosen.numel(), chosen.data(), values.data(), out.data());
-    return out;
-  }
-  template <class T>
-  static void backward(Grad grad, const Tensor<T>& g) {
-    grad[0] = apply<MaskScatter>(g, grad.kept<bool>(0));
-  }
-};
-
-template <class T>
-void MaskScatter::backward(Grad grad, const Tensor<T>& g) {
-  grad[0] = apply<MaskedSelect>(g, grad.kept<bool>(0));
-}
-
-/// The elements of `x` where the mask is true, in row-major order: a tensor of one dimension. Throws ShapeError if
-/// the two do not broadcast.
-template <TensorLike X>
-tensor_t<X> masked_select(const X& x, const Tensor<bool>& mask) {
-  return apply<MaskedSelect>(static_cast<const tensor_t<X>&>(x), mask);
 }
 
 // ---- bounds

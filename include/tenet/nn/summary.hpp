@@ -1,0 +1,90 @@
+// A table of a model's layers: their output shapes and parameter counts.
+#pragma once
+
+#include <tenet/nn/module.hpp>
+
+#include <algorithm>
+
+namespace tenet::nn {
+inline namespace TENET_CONFIG {
+
+namespace detail {
+
+/// Collects what each module call of a forward gave.
+struct ShapeObserver final : CallObserver {
+  struct Call {
+    const void* module;
+    std::string shape;
+  };
+  std::vector<Call> calls;
+  CallObserver* outer = std::exchange(state::call_observer, this);
+
+  ~ShapeObserver() { state::call_observer = outer; }
+  void called(const void* module, const AnyTensor& result) override { calls.push_back({module, result.shape().str()}); }
+  /// "[8, 20, 24, 24]"; every shape of a module that was called more than once.
+  std::string shapes(const void* module) const {
+    std::string all;
+    for (const Call& c : calls) {
+      if (c.module == module) all += (all.empty() ? "" : ", ") + c.shape;
+    }
+    return all.empty() ? "-" : all;
+  }
+};
+
+/// 431080 as "431,080".
+inline std::string grouped(std::int64_t n) {
+  std::string s = std::to_string(n);
+  for (std::size_t i = s.size(); i > 3;) s.insert(i -= 3, ",");
+  return s;
+}
+
+inline std::string padded(std::string s, std::size_t width, bool right = false) {
+  const std::string space(width > s.size() ? width - s.size() : 0, ' ');
+  return right ? space + s : s + space;
+}
+
+inline std::string table(const std::vector<ModuleSlot>& modules, const ShapeObserver& seen) {
+  std::vector<std::array<std::string, 3>> rows = {{"layer", "output", "parameters"}};
+  std::int64_t total = 0;
+  for (const ModuleSlot& m : modules) {
+    std::string label(std::size_t(2 * m.depth), ' ');
+    label += m.name.empty() ? "" : m.name + ": ";
+    label += m.type;
+    rows.push_back({label, seen.shapes(m.address), m.parameters || m.leaf ? grouped(m.parameters) : ""});
+    total += m.parameters;
+  }
+  std::size_t width[3] = {};
+  for (const auto& r : rows) {
+    for (int c = 0; c < 3; ++c) width[c] = std::max(width[c], r[c].size());
+  }
+  const std::string line(width[0] + width[1] + width[2] + 4, '-');
+  std::string out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out += padded(rows[i][0], width[0]) + "  " + padded(rows[i][1], width[1]) + "  " +
+           padded(rows[i][2], width[2], true) + "\n";
+    if (i == 0) out += line + "\n";
+  }
+  return out + line + "\n" + grouped(total) + " parameters, " + grouped(total * 4) + " bytes as float32\n";
+}
+
+}  // namespace detail
+
+/// Runs `model` on `inputs` in evaluation mode, unrecorded, and lists its modules with the shapes they gave and the
+/// parameters they own. The mode of training is as before afterwards.
+template <class M, class... In>
+std::string summary(M& model, const In&... inputs) {
+  const bool training = model.is_training();
+  model.eval();
+  detail::ShapeObserver seen;
+  {
+    const no_grad guard;
+    model(inputs...);
+  }
+  model.train(training);
+  std::vector<ModuleSlot> modules;
+  model.collect_modules("", 0, modules);
+  return detail::table(modules, seen);
+}
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet::nn
