@@ -38,7 +38,7 @@ inline Tensor<double> read_tensor(std::istream& in) {
 
 /// The cases of tests/reference/FILE, in their order; throws Error if it cannot be read.
 inline std::vector<Reference> read_references(const std::string& file) {
-  const std::string path = std::string(TENET_FIXTURES_DIR) + "/../reference/" + file;
+  const std::string path = std::string(TENET_REFERENCE_DIR) + "/" + file;
   std::ifstream in(path);
   if (!in) throw Error("cannot read " + path);
   std::vector<Reference> all;
