@@ -1,6 +1,6 @@
 #!/bin/sh
-# symbols.sh BASE_OBJECT AVX2_OBJECT: of an inline function that both objects define, the linker keeps one.
-# Fails on one whose second form uses AVX instructions: it could stop a program on an older processor.
+# symbols.sh BASE_OBJECT OTHER_OBJECT: of an inline function that both objects define, the linker keeps one.
+# Fails on one whose other form uses AVX instructions: it could stop a program on an older processor.
 set -eu
 shared=$(
   {
