@@ -137,11 +137,14 @@ TEST(ParallelFor, RunsSeriallyInsideAForeignTeam) {
   const WithThreads guard(4);
   std::int64_t sums[2] = {};
   int teams[2] = {};
+  const int levels = omp_get_max_active_levels();
+  omp_set_max_active_levels(3);  // OpenMP itself would nest
 #pragma omp parallel num_threads(2)
   {
     sums[omp_get_thread_num()] = sum_to(1000);
     teams[omp_get_thread_num()] = team_size();
   }
+  omp_set_max_active_levels(levels);
   EXPECT_EQ(sums[0], 499500);
   EXPECT_LE(teams[0], 1);
   EXPECT_LE(teams[1], 1);
