@@ -44,26 +44,22 @@ TENET_ALWAYS_INLINE float exp_rest(float r) {
   return p * r + 0.5f;
 }
 
-// e^x for -104 <= x <= 89 or NaN
-TENET_ALWAYS_INLINE float exp_inside(float x) {
+}  // namespace detail
+
+// What is out of range is replaced at the end, not clamped at the start: g++ would split the loop over such a branch.
+
+/// e^x, to 2 ulp.
+TENET_ALWAYS_INLINE float exp(float x) {
   TENET_NO_CONTRACTION
+  using namespace detail;
   const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;  // n = x / ln 2 to the nearest
   const float r = (x - n * ln2_high) - n * ln2_low;
   const float y = (exp_rest(r) * (r * r) + r) + 1.f;
   // 2^n in two factors, to reach denormals and infinity
   const int32_t k = int32_t(bits(shifted) - bits(0x1.8p23f)), half = k >> 1;
-  return y * from_bits(uint32_t(half + 127) << 23) * from_bits(uint32_t(k - half + 127) << 23);
+  const float e = y * from_bits(uint32_t(half + 127) << 23) * from_bits(uint32_t(k - half + 127) << 23);
+  return x > 89.f ? infinity : x < -104.f ? 0.f : e;
 }
-
-TENET_ALWAYS_INLINE float clamp(float x, float low, float high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;  // NaN stays
-}
-
-}  // namespace detail
-
-/// e^x, to 1 ulp.
-TENET_ALWAYS_INLINE float exp(float x) { return detail::exp_inside(detail::clamp(x, -104.f, 89.f)); }
 TENET_ALWAYS_INLINE double exp(double x) { return std::exp(x); }
 
 /// Natural logarithm, to 1 ulp; log(0) = -inf, of negative numbers NaN.
@@ -116,7 +112,7 @@ TENET_ALWAYS_INLINE float tanh(float x) {
   p = p * z + 0.133314908f;
   p = p * z - 0.333332837f;
   const float near = p * z * x + x;
-  const float c = t > 10.f ? 10.f : t, far = 1.f - 2.f / (exp_inside(c + c) + 1.f);
+  const float far = 1.f - 2.f / (exp(t + t) + 1.f);
   return with_sign(t < 0.625f ? near : far, x);
 }
 TENET_ALWAYS_INLINE double tanh(double x) { return std::tanh(x); }
@@ -124,7 +120,7 @@ TENET_ALWAYS_INLINE double tanh(double x) { return std::tanh(x); }
 /// 1 / (1 + e^-x), to 3 ulp on either side.
 TENET_ALWAYS_INLINE float sigmoid(float x) {
   TENET_NO_CONTRACTION
-  const float t = -detail::abs(x), e = detail::exp_inside(t < -104.f ? -104.f : t), r = 1.f / (1.f + e);
+  const float e = exp(-detail::abs(x)), r = 1.f / (1.f + e);
   return x < 0.f ? e * r : r;
 }
 TENET_ALWAYS_INLINE double sigmoid(double x) {
@@ -145,7 +141,7 @@ TENET_ALWAYS_INLINE float erf(float x) {
   p = p * z + 0.128379151f;
   const float near = p * x + x;
   // 1 - e^q(t), q(t) = log(erfc(t))
-  const float a = abs(x), t = a > 3.93f ? 3.93f : a;
+  const float t = abs(x);
   float q = 0.00019494188f;
   q = q * t - 0.00303364778f;
   q = q * t + 0.0221896116f;
@@ -153,8 +149,8 @@ TENET_ALWAYS_INLINE float erf(float x) {
   q = q * t - 0.637266099f;
   q = q * t - 1.12762725f;
   q = q * t - 0.000207046745f;
-  const float far = 1.f - exp_inside(q);
-  return a < 0.92f ? near : with_sign(far, x);
+  const float far = t > 3.93f ? 1.f : 1.f - exp(q);
+  return t < 0.92f ? near : with_sign(far, x);
 }
 TENET_ALWAYS_INLINE double erf(double x) { return std::erf(x); }
 

@@ -108,7 +108,8 @@ struct MapLoop {
   TENET_ALWAYS_INLINE static void loop(const F f, int64_t n, void* const* p, std::index_sequence<I...>) {
     over(f, n, static_cast<Out*>(p[0]), static_cast<const In*>(p[I + 1])...);
   }
-  TENET_ALWAYS_INLINE static void over(const F f, int64_t n, Out* out, const In*... in) {
+  // clang's `flatten` reaches one level: the functor is called here.
+  __attribute__((flatten)) TENET_ALWAYS_INLINE static void over(const F f, int64_t n, Out* out, const In*... in) {
     TENET_LOOP
     for (int64_t i = 0; i < n; ++i) out[i] = cast<Out>(f(in[i]...));
   }
