@@ -174,6 +174,20 @@ class Context {
   /// Keeps the output: its memory, not the tensor, so that there is no cycle. Backward sees it as output<T>().
   void keep_output() { keeps_output_ = true; }
 
+  /// Whether `t` itself is kept: before it changes in place, a copy must take its place.
+  bool keeps(const TensorImpl* t) const {
+    for (int i = 0; i < kept_count_; ++i)
+      if (kept_[i].get() == t) return true;
+    return false;
+  }
+  void replace_kept(const TensorImpl* t, const AnyTensor& copy) {
+    for (int i = 0; i < kept_count_; ++i) {
+      if (kept_[i].get() != t) continue;
+      kept_[i] = copy.ref();
+      versions_[i] = copy.version();
+    }
+  }
+
  private:
   static constexpr int max_kept = 6;
   friend void record(const NodeType&, TensorImpl* output, Context&, const void* options, std::size_t bytes);
@@ -220,6 +234,10 @@ TENET_NOINLINE inline void record(const NodeType& type, TensorImpl* output, Cont
     new (k) Kept{make_alias(*output, output->shape, output->strides, 0).release(), output->storage->version};
   }
   if (option_bytes) std::memcpy(n->options(), options, option_bytes);
+  if (output->retains_grad && output->node) {  // changed in place: the new node is whose gradient it keeps
+    output->node->retained = nullptr;
+    n->retained = output;
+  }
   output->node = Ref<GraphNode>::adopt(n);
 }
 

@@ -43,6 +43,12 @@ inline void check_recordable(const char* op, const TensorImpl& x, bool recording
   if (x.is_view) throw_inplace(op, x, "it is a view in a graph; build the result with cat, stack or where instead");
 }
 
+/// Lets backward have the old values, where it needs them.
+template <class T>
+void save_kept(Context& ctx, const Tensor<T>& x) {
+  if (ctx.keeps(x.impl())) ctx.replace_kept(x.impl(), clone(x));
+}
+
 /// After the change: everything kept or viewed before is of an older version.
 inline void mark_changed(TensorImpl& x, bool recorded) {
   ++x.storage->version;
@@ -64,6 +70,7 @@ void apply_inplace(const Tensor<T>& x, const Tensor<T>& other) {
   Context ctx(in.data(), in.count());
   detail::check_recordable(Op::name, *x.impl(), ctx.recording());
   Op::keep(ctx, x, other);
+  detail::save_kept(ctx, x);
   Op::template run<T, T>(x, x, other);
   detail::mark_changed(*x.impl(), ctx.recording());
   if constexpr (detail::Differentiable<Op, T>) {
@@ -79,6 +86,7 @@ void apply_inplace(const Tensor<T>& x, Op op) {
   Context ctx(in.data(), in.count());
   detail::check_recordable(Op::name, *x.impl(), ctx.recording());
   Op::keep(ctx, x);
+  detail::save_kept(ctx, x);
   Op::run(x, x, op);
   detail::mark_changed(*x.impl(), ctx.recording());
   if constexpr (detail::Differentiable<Op, T>) {

@@ -33,7 +33,7 @@ constexpr T wrapping_mul(T a, T b) {
 /// The remainder of a / b, b != 0: of the sign of `a`.
 template <IntElement T>
 constexpr T truncated_remainder(T a, T b) {
-  return b == T(-1) ? T(0) : T(a % b);  // the lowest number has no negative: its quotient by -1 would overflow
+  return std::is_signed_v<T> && b == T(-1) ? T(0) : T(a % b);  // the lowest number has no negative: its quotient by -1 would overflow
 }
 /// The remainder of a / b, b != 0: of the sign of `b`.
 template <IntElement T>
