@@ -5,6 +5,7 @@
 #include <tenet/autograd/autograd.hpp>
 #include <tenet/core/core.hpp>
 #include <tenet/data/data.hpp>
+#include <tenet/io/io.hpp>
 #include <tenet/nn/nn.hpp>
 #include <tenet/ops/ops.hpp>
 #include <tenet/optim/optim.hpp>
