@@ -118,7 +118,7 @@ struct AbsPow : UnaryOp<AbsPow> {
   }
   template <class T>
   T df(T x, T) const {
-    return x == 0 ? T(0) : std::copysign(T(p), x) * std::pow(std::abs(x), T(p - 1));
+    return x == 0 ? T(0) : T(p) * std::copysign(std::pow(std::abs(x), T(p - 1)), x);
   }
   template <class T>
   T ddf(T x) const {
