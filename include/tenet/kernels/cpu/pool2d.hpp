@@ -8,6 +8,12 @@
 #include <tenet/kernels/cpu/convert.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
+
+#if TENET_X86
+#include <emmintrin.h>
+#endif
 
 namespace tenet {
 inline namespace TENET_CONFIG {
@@ -66,8 +72,8 @@ void max_pool_plane_backward(const Pool2dShape& s, const T* dy, const Tap* tap, 
     }
 }
 
-// Windows of 2 x 2 side by side, the usual case, go by vectors of W outputs; the last vector of a row may overlap
-// the one before it.
+// Windows of 2 x 2 side by side, the usual case, go by vectors of outputs; the last vector of a row may overlap the one
+// before it.
 inline bool is_two_by_two(const Pool2dShape& s) {
   return s.kh == 2 && s.kw == 2 && s.stride_h == 2 && s.stride_w == 2 && s.pad_h == 0 && s.pad_w == 0 && s.dil_h == 1 &&
          s.dil_w == 1 && 2 * s.oh <= s.h && 2 * s.ow <= s.w && s.ow >= 4;
@@ -75,129 +81,164 @@ inline bool is_two_by_two(const Pool2dShape& s) {
 
 typedef int32_t Places4 __attribute__((vector_size(16)));
 typedef int32_t Places8 __attribute__((vector_size(32)));
-typedef uint8_t Bytes4 __attribute__((vector_size(4)));
-typedef uint8_t Bytes8 __attribute__((vector_size(8)));
 
-// g++ 12 takes __builtin_convertvector outside templates only.
-TENET_ALWAYS_INLINE void convert_places(Bytes4& to, const Places4& from) { to = __builtin_convertvector(from, Bytes4); }
-TENET_ALWAYS_INLINE void convert_places(Bytes8& to, const Places8& from) { to = __builtin_convertvector(from, Bytes8); }
-TENET_ALWAYS_INLINE void convert_places(Places4& to, const Bytes4& from) {
-  to = __builtin_convertvector(from, Places4);
+// Winners as numbers to bytes and back: g++ 12 does not vectorize the conversion.
+#if TENET_X86
+TENET_ALWAYS_INLINE __m128i pack_places(__m128i low, __m128i high) {
+  const __m128i words = _mm_packs_epi32(low, high);
+  return _mm_packus_epi16(words, words);
 }
-TENET_ALWAYS_INLINE void convert_places(Places8& to, const Bytes8& from) {
-  to = __builtin_convertvector(from, Places8);
+TENET_ALWAYS_INLINE void store_places(uint8_t* to, const Places4& from) {
+  const __m128i bytes = pack_places(__m128i(from), __m128i(from));
+  __builtin_memcpy(to, &bytes, 4);
 }
+TENET_ALWAYS_INLINE void store_places(uint8_t* to, const Places8& from) {
+  const Places4 low = __builtin_shufflevector(from, from, 0, 1, 2, 3),
+                high = __builtin_shufflevector(from, from, 4, 5, 6, 7);
+  const __m128i bytes = pack_places(__m128i(low), __m128i(high));
+  __builtin_memcpy(to, &bytes, 8);
+}
+TENET_ALWAYS_INLINE void load_places(Places4& to, const uint8_t* from) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, from, 4);
+  const __m128i zero = _mm_setzero_si128(), words = _mm_unpacklo_epi8(_mm_cvtsi32_si128(bytes), zero);
+  to = Places4(_mm_unpacklo_epi16(words, zero));
+}
+TENET_ALWAYS_INLINE void load_places(Places8& to, const uint8_t* from) {
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i words = _mm_unpacklo_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)), zero);
+  const Places4 low = Places4(_mm_unpacklo_epi16(words, zero)), high = Places4(_mm_unpackhi_epi16(words, zero));
+  to = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+#else
+template <class Places>
+void store_places(uint8_t* to, const Places& from) {
+  for (int i = 0; i < int(sizeof(Places) / 4); ++i) to[i] = uint8_t(from[i]);
+}
+template <class Places>
+void load_places(Places& to, const uint8_t* from) {
+  for (int i = 0; i < int(sizeof(Places) / 4); ++i) to[i] = from[i];
+}
+#endif
 
 template <class Indices>
 struct TwoByTwo;
 
+// Within, outputs stand in the order that shuffles inside of 16-byte lanes make: element i of a vector is output
+// (i % 4 / 2) * width / 2 + i / 4 * 2 + i % 2.
 template <int... I>
 struct TwoByTwo<std::integer_sequence<int, I...>> {
   static constexpr int width = sizeof...(I);
   typedef float Values __attribute__((vector_size(4 * width)));
-  typedef float Pairs __attribute__((vector_size(8 * width)));
   using Places = std::conditional_t<width == 4, Places4, Places8>;
-  using Bytes = std::conditional_t<width == 4, Bytes4, Bytes8>;
+
+  static constexpr int column(int i, int odd) { return i % 4 / 2 * width + i / 4 * 4 + i % 2 * 2 + odd; }
+  static constexpr int output(int i) { return i % 4 / 2 * (width / 2) + i / 4 * 2 + i % 2; }
+  static constexpr int element(int o) { return o % (width / 2) / 2 * 4 + o / (width / 2) * 2 + o % 2; }
+  static constexpr int zipped(int i, int second) { return i % 2 * width + i / 4 * 4 + i % 4 / 2 + 2 * second; }
 
   TENET_ALWAYS_INLINE static void forward(const float* top, const float* bottom, float* y, uint8_t* tap) {
-    Pairs u, v;
-    __builtin_memcpy(&u, top, sizeof u);
-    __builtin_memcpy(&v, bottom, sizeof v);
-    const Values right = __builtin_shufflevector(u, u, (2 * I + 1)...);
-    const Values below = __builtin_shufflevector(v, v, (2 * I)...),
-                 last = __builtin_shufflevector(v, v, (2 * I + 1)...);
-    Values most = __builtin_shufflevector(u, u, (2 * I)...);
+    Values u0, u1, v0, v1;
+    __builtin_memcpy(&u0, top, sizeof u0);
+    __builtin_memcpy(&u1, top + width, sizeof u1);
+    __builtin_memcpy(&v0, bottom, sizeof v0);
+    __builtin_memcpy(&v1, bottom + width, sizeof v1);
+    const Values right = __builtin_shufflevector(u0, u1, column(I, 1)...);
+    const Values below = __builtin_shufflevector(v0, v1, column(I, 0)...);
+    const Values last = __builtin_shufflevector(v0, v1, column(I, 1)...);
+    Values most = __builtin_shufflevector(u0, u1, column(I, 0)...);
     const Places better1 = (right > most) | (right != right);
     most = better1 ? right : most;
     const Places better2 = (below > most) | (below != below);
     most = better2 ? below : most;
     const Places better3 = (last > most) | (last != last);
     most = better3 ? last : most;
+    most = __builtin_shufflevector(most, most, element(I)...);
     __builtin_memcpy(y, &most, sizeof most);
     if (tap) {
       Places place = better1 & 1;
       place = better2 ? Places{} + 2 : place;
       place = better3 ? Places{} + 3 : place;
-      Bytes bytes;
-      convert_places(bytes, place);
-      __builtin_memcpy(tap, &bytes, sizeof bytes);
+      place = __builtin_shufflevector(place, place, element(I)...);
+      store_places(tap, place);
     }
   }
 
+  // Puts the values of two neighbouring columns side by side.
+  TENET_ALWAYS_INLINE static void zip(const Values& left, const Values& right, float* to) {
+    const Values u = __builtin_shufflevector(left, right, zipped(I, 0)...);
+    const Values v = __builtin_shufflevector(left, right, zipped(I, 1)...);
+    __builtin_memcpy(to, &u, sizeof u);
+    __builtin_memcpy(to + width, &v, sizeof v);
+  }
+
   TENET_ALWAYS_INLINE static void backward(const float* dy, const uint8_t* tap, float* top, float* bottom) {
-    Values g;
-    Bytes bytes;
-    __builtin_memcpy(&g, dy, sizeof g);
-    __builtin_memcpy(&bytes, tap, sizeof bytes);
-    Places place;
-    convert_places(place, bytes);
     const Values zero = {};
-    const Values left = place == 0 ? g : zero, right = place == 1 ? g : zero;
-    const Values below = place == 2 ? g : zero, last = place == 3 ? g : zero;
-    const Pairs u =
-        __builtin_shufflevector(left, right, (I % 2 * width + I / 2)..., (I % 2 * width + (I + width) / 2)...);
-    const Pairs v =
-        __builtin_shufflevector(below, last, (I % 2 * width + I / 2)..., (I % 2 * width + (I + width) / 2)...);
-    __builtin_memcpy(top, &u, sizeof u);
-    __builtin_memcpy(bottom, &v, sizeof v);
+    Values g;
+    Places place;
+    __builtin_memcpy(&g, dy, sizeof g);
+    load_places(place, tap);
+    g = __builtin_shufflevector(g, g, output(I)...);
+    place = __builtin_shufflevector(place, place, output(I)...);
+    zip(place == 0 ? g : zero, place == 1 ? g : zero, top);
+    zip(place == 2 ? g : zero, place == 3 ? g : zero, bottom);
   }
 };
 
 using FourWindows = TwoByTwo<std::make_integer_sequence<int, 4>>;
 using EightWindows = TwoByTwo<std::make_integer_sequence<int, 8>>;
 
-// Planes [begin, end).
-struct TwoByTwoForward {
-  template <class Windows>
-  TENET_ALWAYS_INLINE static void rows(const Pool2dShape& s, const float* x, float* y, uint8_t* tap, int64_t planes) {
-    constexpr int64_t width = Windows::width;
-    for (int64_t p = 0; p < planes; ++p, x += s.h * s.w)
-      for (int64_t i = 0; i < s.oh; ++i, y += s.ow, tap += tap ? s.ow : 0) {
-        const float *top = x + 2 * i * s.w, *bottom = top + s.w;
-        int64_t j = 0;
-        for (; j + width <= s.ow; j += width) Windows::forward(top + 2 * j, bottom + 2 * j, y + j, tap ? tap + j : tap);
-        if (j == s.ow) continue;
-        j = s.ow - width;
-        Windows::forward(top + 2 * j, bottom + 2 * j, y + j, tap ? tap + j : tap);
-      }
+// Calls f(first output, row of it) for all vectors of an image's outputs.
+template <int64_t Width, class F>
+TENET_ALWAYS_INLINE void each_windows(const Pool2dShape& s, const F& f) {
+  for (int64_t i = 0; i < s.oh; ++i) {
+    int64_t j = 0;
+    for (; j + Width <= s.ow; j += Width) f(i, j);
+    if (j < s.ow) f(i, s.ow - Width);
   }
-  TENET_ALWAYS_INLINE static void run(const Pool2dShape* s, const float* x, float* y, uint8_t* tap, int64_t planes) {
-    if (s->ow >= 8) {
-      rows<EightWindows>(*s, x, y, tap, planes);
-    } else {
-      rows<FourWindows>(*s, x, y, tap, planes);
+}
+
+template <class Windows>
+struct TwoByTwoForward {
+  TENET_ALWAYS_INLINE static void run(const Pool2dShape* shape, const float* x, float* y, uint8_t* tap,
+                                      int64_t planes) {
+    const Pool2dShape s = *shape;
+    for (int64_t p = 0; p < planes; ++p, x += s.h * s.w, y += s.oh * s.ow, tap += tap ? s.oh * s.ow : 0) {
+      each_windows<Windows::width>(
+          s, [=](int64_t i, int64_t j) __attribute__((always_inline)) {
+            const float* top = x + 2 * (i * s.w + j);
+            Windows::forward(top, top + s.w, y + i * s.ow + j, tap ? tap + i * s.ow + j : nullptr);
+          });
     }
   }
 };
 
+template <class Windows>
 struct TwoByTwoBackward {
-  template <class Windows>
-  TENET_ALWAYS_INLINE static void rows(const Pool2dShape& s, const float* dy, const uint8_t* tap, float* dx,
-                                       int64_t planes) {
-    constexpr int64_t width = Windows::width;
-    for (int64_t p = 0; p < planes; ++p, dx += s.h * s.w) {
-      for (int64_t i = 0; i < s.oh; ++i, dy += s.ow, tap += s.ow) {
-        float *top = dx + 2 * i * s.w, *bottom = top + s.w;
-        int64_t j = 0;
-        for (; j + width <= s.ow; j += width) Windows::backward(dy + j, tap + j, top + 2 * j, bottom + 2 * j);
-        if (j < s.ow) {
-          j = s.ow - width;
-          Windows::backward(dy + j, tap + j, top + 2 * j, bottom + 2 * j);
-        }
-        for (int64_t k = 2 * s.ow; k < s.w; ++k) top[k] = bottom[k] = 0;
-      }
-      for (int64_t k = 2 * s.oh * s.w; k < s.h * s.w; ++k) dx[k] = 0;
-    }
-  }
-  TENET_ALWAYS_INLINE static void run(const Pool2dShape* s, const float* dy, const uint8_t* tap, float* dx,
+  TENET_ALWAYS_INLINE static void run(const Pool2dShape* shape, const float* dy, const uint8_t* tap, float* dx,
                                       int64_t planes) {
-    if (s->ow >= 8) {
-      rows<EightWindows>(*s, dy, tap, dx, planes);
-    } else {
-      rows<FourWindows>(*s, dy, tap, dx, planes);
+    const Pool2dShape s = *shape;
+    const bool whole = 2 * s.ow == s.w && 2 * s.oh == s.h;
+    for (int64_t p = 0; p < planes; ++p, dx += s.h * s.w, dy += s.oh * s.ow, tap += s.oh * s.ow) {
+      if (!whole) std::memset(dx, 0, std::size_t(s.h * s.w) * sizeof(float));
+      each_windows<Windows::width>(
+          s, [=](int64_t i, int64_t j) __attribute__((always_inline)) {
+            float* top = dx + 2 * (i * s.w + j);
+            Windows::backward(dy + i * s.ow + j, tap + i * s.ow + j, top, top + s.w);
+          });
     }
   }
 };
+
+// Vectors of 32 bytes only where the processor has them: g++ would take them apart.
+template <template <class> class Kernel, class... A>
+void two_by_two(const Pool2dShape& s, A... args) {
+  if (s.ow >= 8 && isa() != Isa::baseline) {
+    vectorized<Kernel<EightWindows>>(&s, args...);
+  } else {
+    vectorized<Kernel<FourWindows>>(&s, args...);
+  }
+}
 
 // Planes for one piece of parallel work.
 inline int64_t pool_grain(const Pool2dShape& s) {
@@ -216,8 +257,8 @@ void max_pool2d_forward(const Pool2dShape& s, const T* x, T* y, Tap* tap) {
     const int64_t in = s.h * s.w, out = s.oh * s.ow;
     if constexpr (std::is_same_v<T, float> && std::is_same_v<Tap, uint8_t>) {
       if (detail::is_two_by_two(s)) {
-        return vectorized<detail::TwoByTwoForward>(&s, x + begin * in, y + begin * out, tap ? tap + begin * out : tap,
-                                                   end - begin);
+        uint8_t* const taps = tap ? tap + begin * out : nullptr;
+        return detail::two_by_two<detail::TwoByTwoForward>(s, x + begin * in, y + begin * out, taps, end - begin);
       }
     }
     for (int64_t p = begin; p < end; ++p) detail::max_pool_plane(s, x + p * in, y + p * out, tap ? tap + p * out : tap);
@@ -232,8 +273,8 @@ void max_pool2d_backward(const Pool2dShape& s, const T* dy, const Tap* tap, T* d
     const int64_t in = s.h * s.w, out = s.oh * s.ow;
     if constexpr (std::is_same_v<T, float> && std::is_same_v<Tap, uint8_t>) {
       if (detail::is_two_by_two(s)) {
-        return vectorized<detail::TwoByTwoBackward>(&s, dy + begin * out, tap + begin * out, dx + begin * in,
-                                                    end - begin);
+        return detail::two_by_two<detail::TwoByTwoBackward>(s, dy + begin * out, tap + begin * out, dx + begin * in,
+                                                            end - begin);
       }
     }
     for (int64_t p = begin; p < end; ++p) detail::max_pool_plane_backward(s, dy + p * out, tap + p * out, dx + p * in);
