@@ -132,6 +132,15 @@ struct IndexSpace {
 
 namespace detail {
 
+// Writes n copies of an element of `Size` bytes.
+template <int Size>
+void repeat(const char* element, int64_t n, char* to) {
+  const int64_t few = n < 8 ? n : 8;
+  for (int64_t i = 0; i < few; ++i) std::memcpy(to + i * Size, element, Size);
+  for (int64_t done = few; done < n; done *= 2)
+    std::memcpy(to + done * Size, to, std::size_t((done < n - done ? done : n - done) * Size));
+}
+
 // Copies `count` elements of `Size` bytes, from the element at `index` on, into a contiguous buffer.
 template <int Size>
 void gather_sized(const IndexSpace& space, int a, const int64_t* index, int64_t count, const char* data, char* buffer) {
@@ -139,6 +148,8 @@ void gather_sized(const IndexSpace& space, int a, const int64_t* index, int64_t 
     const char* from = data + at * Size;
     if (stride == 1 && n >= 16) {
       std::memcpy(buffer, from, std::size_t(n * Size));
+    } else if (stride == 0) {
+      repeat<Size>(from, n, buffer);
     } else {
       for (int64_t i = 0; i < n; ++i) std::memcpy(buffer + i * Size, from + i * stride * Size, Size);
     }

@@ -16,36 +16,30 @@ namespace detail {
 
 inline constexpr int row_lanes = 16;
 
-// Calls f(lanes of x) for each row_lanes elements, the last ones filled up, and writes what f made of them to y
-// unless that is null.
-template <class C, class F>
-TENET_ALWAYS_INLINE void each_lanes(int64_t n, const C* x, C* y, C filler, F f) {
-  C t[row_lanes];
-  int64_t i = 0;
-  for (; i + row_lanes <= n; i += row_lanes) {
-    std::memcpy(t, x + i, sizeof t);
-    f(t);
-    if (y) std::memcpy(y + i, t, sizeof t);
-  }
-  if (i == n) return;
-  const std::size_t rest = std::size_t(n - i) * sizeof(C);
-  for (int j = 0; j < row_lanes; ++j) t[j] = filler;
-  std::memcpy(t, x + i, rest);
-  f(t);
-  if (y) std::memcpy(y + i, t, rest);
+// The last elements of a row, filled up to all lanes.
+template <class C>
+TENET_ALWAYS_INLINE void load_rest(C* lanes, int64_t n, const C* x, C filler) {
+  for (int j = 0; j < row_lanes; ++j) lanes[j] = filler;
+  std::memcpy(lanes, x, std::size_t(n) * sizeof(C));
 }
 
 // *most = max(x), passing over NaN.
 template <class C>
 struct RowMax {
+  TENET_ALWAYS_INLINE static void step(const C* x, C* m) {
+    TENET_LOOP
+    for (int j = 0; j < row_lanes; ++j) m[j] = x[j] > m[j] ? x[j] : m[j];
+  }
   TENET_ALWAYS_INLINE static void run(int64_t n, const C* x, C* most) {
     constexpr C low = -std::numeric_limits<C>::infinity();
-    C m[row_lanes];
+    C m[row_lanes], rest[row_lanes];
     for (int j = 0; j < row_lanes; ++j) m[j] = low;
-    each_lanes(
-        n, x, static_cast<C*>(nullptr), low, [&](C * t) __attribute__((always_inline)) {
-          for (int j = 0; j < row_lanes; ++j) m[j] = t[j] > m[j] ? t[j] : m[j];
-        });
+    int64_t i = 0;
+    for (; i + row_lanes <= n; i += row_lanes) step(x + i, m);
+    if (i < n) {
+      load_rest(rest, n - i, x + i, low);
+      step(rest, m);
+    }
     for (int distance = row_lanes / 2; distance > 0; distance /= 2)
       for (int j = 0; j < distance; ++j) m[j] = m[j + distance] > m[j] ? m[j + distance] : m[j];
     *most = m[0];
@@ -62,15 +56,22 @@ TENET_ALWAYS_INLINE C sum_lanes(C* s) {
 // *sum = sum of e^(x - shift); y, unless null, gets the terms.
 template <class C>
 struct RowExp {
+  TENET_ALWAYS_INLINE static void step(const C* x, C shift, C* y, C* s) {
+    TENET_LOOP
+    for (int j = 0; j < row_lanes; ++j) {
+      y[j] = math::exp(x[j] - shift);
+      s[j] += y[j];
+    }
+  }
   TENET_ALWAYS_INLINE static void run(int64_t n, const C* x, C shift, C* y, C* sum) {
-    C s[row_lanes] = {};
-    each_lanes(
-        n, x, y, -std::numeric_limits<C>::infinity(), [&](C * t) __attribute__((always_inline)) {
-          for (int j = 0; j < row_lanes; ++j) {
-            t[j] = math::exp(t[j] - shift);
-            s[j] += t[j];
-          }
-        });
+    C s[row_lanes] = {}, rest[row_lanes], terms[row_lanes];
+    int64_t i = 0;
+    for (; i + row_lanes <= n; i += row_lanes) step(x + i, shift, y ? y + i : terms, s);
+    if (i < n) {
+      load_rest(rest, n - i, x + i, -std::numeric_limits<C>::infinity());
+      step(rest, shift, terms, s);
+      if (y) std::memcpy(y + i, terms, std::size_t(n - i) * sizeof(C));
+    }
     *sum = sum_lanes(s);
   }
 };
@@ -78,17 +79,19 @@ struct RowExp {
 // *sum = sum of f(a, b) over two rows, f(0, 0) being 0.
 template <class F, class C>
 struct RowSum {
+  TENET_ALWAYS_INLINE static void step(const F& f, const C* a, const C* b, C* s) {
+    TENET_LOOP
+    for (int j = 0; j < row_lanes; ++j) s[j] += f(a[j], b[j]);
+  }
   TENET_ALWAYS_INLINE static void run(F f, int64_t n, const C* a, const C* b, C* sum) {
-    C s[row_lanes] = {}, ta[row_lanes] = {}, tb[row_lanes] = {};
+    C s[row_lanes] = {}, rest_a[row_lanes], rest_b[row_lanes];
     int64_t i = 0;
-    for (; i + row_lanes <= n; i += row_lanes) {
-      TENET_LOOP
-      for (int j = 0; j < row_lanes; ++j) s[j] += f(a[i + j], b[i + j]);
+    for (; i + row_lanes <= n; i += row_lanes) step(f, a + i, b + i, s);
+    if (i < n) {
+      load_rest(rest_a, n - i, a + i, C(0));
+      load_rest(rest_b, n - i, b + i, C(0));
+      step(f, rest_a, rest_b, s);
     }
-    const std::size_t rest = std::size_t(n - i) * sizeof(C);
-    std::memcpy(ta, a + i, rest);
-    std::memcpy(tb, b + i, rest);
-    for (int j = 0; j < row_lanes; ++j) s[j] += f(ta[j], tb[j]);
     *sum = sum_lanes(s);
   }
 };
