@@ -64,22 +64,36 @@ inline constinit Generator generator;
 
 inline namespace TENET_CONFIG {
 
-/// Philox4x32-10: the block at a 128-bit counter under a 64-bit key (Salmon et al., Parallel random numbers:
-/// as easy as 1, 2, 3, SC 2011).
-inline RandomBlock philox(std::uint64_t key, std::uint64_t counter, std::uint64_t counter_high = 0) {
-  std::uint32_t c0 = std::uint32_t(counter), c1 = std::uint32_t(counter >> 32);
-  std::uint32_t c2 = std::uint32_t(counter_high), c3 = std::uint32_t(counter_high >> 32);
+/// Philox4x32-10: the N blocks from a 128-bit counter on, under a 64-bit key (Salmon et al., Parallel random
+/// numbers: as easy as 1, 2, 3, SC 2011). They are computed side by side, since each alone is a chain of
+/// dependent products.
+template <int N>
+void philox(std::uint64_t key, std::uint64_t counter, std::uint64_t counter_high, RandomBlock (&out)[N]) {
+  std::uint32_t c0[N], c1[N], c2[N], c3[N];
+  for (int n = 0; n < N; ++n) {
+    c0[n] = std::uint32_t(counter + std::uint64_t(n));
+    c1[n] = std::uint32_t((counter + std::uint64_t(n)) >> 32);
+    c2[n] = std::uint32_t(counter_high);
+    c3[n] = std::uint32_t(counter_high >> 32);
+  }
   std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53} * c0, b = std::uint64_t{0xCD9E8D57} * c2;
-    c0 = std::uint32_t(b >> 32) ^ c1 ^ k0;
-    c1 = std::uint32_t(b);
-    c2 = std::uint32_t(a >> 32) ^ c3 ^ k1;
-    c3 = std::uint32_t(a);
+    for (int n = 0; n < N; ++n) {
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * c0[n], b = std::uint64_t{0xCD9E8D57} * c2[n];
+      c0[n] = std::uint32_t(b >> 32) ^ c1[n] ^ k0;
+      c1[n] = std::uint32_t(b);
+      c2[n] = std::uint32_t(a >> 32) ^ c3[n] ^ k1;
+      c3[n] = std::uint32_t(a);
+    }
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;
   }
-  return {{c0, c1, c2, c3}};
+  for (int n = 0; n < N; ++n) out[n] = {{c0[n], c1[n], c2[n], c3[n]}};
+}
+inline RandomBlock philox(std::uint64_t key, std::uint64_t counter, std::uint64_t counter_high = 0) {
+  RandomBlock block[1];
+  philox(key, counter, counter_high, block);
+  return block[0];
 }
 
 /// The generator of every function that is not given another one. Its seed is the same in each run unless

@@ -9,6 +9,7 @@
 #include <tenet/core/generator.hpp>
 #include <tenet/core/parallel.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -70,10 +71,14 @@ template <int N, class T, class Make>
 void fill_random(T* p, std::int64_t n, Generator& generator, const Make& make) {
   const GeneratorState at = generator.reserve(std::uint64_t(n / N + (n % N != 0)));
   parallel_for(n, random_grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; i += N) {
-      T out[N];
-      make(philox(at.seed, at.offset + std::uint64_t(i / N)), out);
-      for (int j = 0; j < N && i + j < end; ++j) p[i + j] = out[j];
+    constexpr int side_by_side = 4, step = side_by_side * N;
+    RandomBlock blocks[side_by_side];
+    T last[step];
+    for (std::int64_t i = begin; i < end; i += step) {
+      philox(at.seed, at.offset + std::uint64_t(i / N), 0, blocks);
+      T* out = end - i >= step ? p + i : last;
+      for (int b = 0; b < side_by_side; ++b) make(blocks[b], out + b * N);
+      if (out == last) std::copy_n(last, end - i, p + i);
     }
   });
 }
@@ -232,7 +237,8 @@ Tensor<T> bernoulli(double p, const Shape& shape, Generator& generator = default
   const Tensor<T> t = empty<T>(shape);
   const auto limit = std::uint64_t(p * 0x1p32 + 0.5);
   detail::fill_random<4>(t.data(), t.numel(), generator, [=](const RandomBlock& block, T* out) {
-    for (int j = 0; j < 4; ++j) out[j] = T(block.word[j] < limit ? 1 : 0);
+    // The sign of the difference: a branch would be guessed wrong as often as not.
+    for (int j = 0; j < 4; ++j) out[j] = T(float(std::int32_t((block.word[j] - limit) >> 63)));
   });
   return t;
 }
