@@ -3,35 +3,65 @@
 
 #include <tenet/kernels/cpu/pointwise.hpp>
 
+#include <cstring>
+
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
 namespace detail {
 
-// A 2-d piece whose rows are contiguous in the output and whose columns are (nearly) contiguous in the input, by
-// square tiles: both sides then use whole cache lines.
+// Four by four elements of 4 bytes: the columns at `from`, `stride` bytes apart, become rows at `to`.
+TENET_ALWAYS_INLINE void transpose_four(const char* from, int64_t from_stride, char* to, int64_t to_stride) {
+  typedef int32_t Four __attribute__((vector_size(16)));
+  Four a, b, c, d;
+  std::memcpy(&a, from, 16);
+  std::memcpy(&b, from + from_stride, 16);
+  std::memcpy(&c, from + 2 * from_stride, 16);
+  std::memcpy(&d, from + 3 * from_stride, 16);
+  const Four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+  b = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+  c = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+  d = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+  std::memcpy(to, &a, 16);
+  std::memcpy(to + to_stride, &b, 16);
+  std::memcpy(to + 2 * to_stride, &c, 16);
+  std::memcpy(to + 3 * to_stride, &d, 16);
+}
+
+// out[r * out_stride + c] = in[r + c * in_stride] by square tiles, so that both sides use whole cache lines once.
 template <int Size>
-void transpose_tiles(int64_t rows, int64_t columns, char* out, int64_t out_stride, const char* in, int64_t row_stride,
-                     int64_t column_stride) {
-  constexpr int64_t tile = 128 / Size < 32 ? 128 / Size : 32;
-  for (int64_t r = 0; r < rows; r += tile)
-    for (int64_t c = 0; c < columns; c += tile)
-      for (int64_t i = r; i < rows && i < r + tile; ++i) {
-        char* to = out + (i * out_stride + c) * Size;
-        const char* from = in + (i * row_stride + c * column_stride) * Size;
-        const int64_t n = columns - c < tile ? columns - c : tile;
-        for (int64_t j = 0; j < n; ++j) std::memcpy(to + j * Size, from + j * column_stride * Size, Size);
+void transpose_tiles(int64_t rows, int64_t columns, char* out, int64_t out_stride, const char* in, int64_t in_stride) {
+  constexpr int64_t tile = 64 / Size < 32 ? 64 / Size : 32;
+  char lines[tile][tile * Size];
+  for (int64_t c = 0; c < columns; c += tile)
+    for (int64_t r = 0; r < rows; r += tile) {
+      const int64_t height = rows - r < tile ? rows - r : tile, width = columns - c < tile ? columns - c : tile;
+      const char* from = in + (r + c * in_stride) * Size;
+      char* to = out + (r * out_stride + c) * Size;
+      if (Size == 4 && height == tile && width == tile) {
+        for (int64_t j = 0; j < tile; ++j) std::memcpy(lines[j], from + j * in_stride * Size, tile * Size);
+        for (int64_t i = 0; i < tile; i += 4)
+          for (int64_t j = 0; j < tile; j += 4)
+            transpose_four(lines[j] + i * Size, tile * Size, to + (i * out_stride + j) * Size, out_stride * Size);
+        continue;
       }
+      for (int64_t j = 0; j < width; ++j)
+        std::memcpy(lines[j], from + j * in_stride * Size, std::size_t(height * Size));
+      for (int64_t i = 0; i < height; ++i)
+        for (int64_t j = 0; j < width; ++j) std::memcpy(to + (i * out_stride + j) * Size, lines[j] + i * Size, Size);
+    }
 }
 
 inline void transpose(std::size_t size, int64_t rows, int64_t columns, char* out, int64_t out_stride, const char* in,
-                      int64_t row_stride, int64_t column_stride) {
+                      int64_t in_stride) {
   const auto tiles = size == 1   ? transpose_tiles<1>
                      : size == 2 ? transpose_tiles<2>
                      : size == 4 ? transpose_tiles<4>
                                  : transpose_tiles<8>;
-  tiles(rows, columns, out, out_stride, in, row_stride, column_stride);
+  tiles(rows, columns, out, out_stride, in, in_stride);
 }
 
 // Copies elements [begin, end) of the space without looking at them.
@@ -94,7 +124,7 @@ TENET_NOINLINE inline void copy_units(int rank, const int64_t* shape, std::size_
       to += row * space.strides[0][d];
       from += row;
       transpose(size, rows - row < strip ? rows - row : strip, columns, out + to * int64_t(size), space.strides[0][d],
-                in + from * int64_t(size), 1, space.strides[1][last]);
+                in + from * int64_t(size), space.strides[1][last]);
     }
   });
 }
