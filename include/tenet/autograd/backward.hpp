@@ -68,7 +68,7 @@ std::vector<AnyTensor> grad(const std::vector<Tensor<T>>& outputs, const std::ve
   std::vector<Capture> captures;
   for (const AnyTensor& x : inputs) {
     Edge e(x.impl());
-    captures.push_back({e.key(), {}});
+    captures.push_back({e.key(), e.level()});
     e.clear();  // the caller's handle keeps the tensor
   }
   detail::walk("grad", outputs, options.grad_outputs, {options.retain_graph, options.create_graph}, &captures);

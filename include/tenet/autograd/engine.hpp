@@ -50,7 +50,8 @@ const GradMath& grad_math();
 /// Gradients that autograd::grad() asks for, instead of accumulating into the leaves.
 struct Capture {
   std::uintptr_t key;  // of the edge to the input
-  AnyTensor gradient;
+  std::int64_t level;  // of the input: nodes below it are none of its uses
+  AnyTensor gradient = {};
 };
 
 /// Whether nobody else can see this tensor, so that it may be changed in place.
@@ -92,7 +93,11 @@ class Walk {
         mode_(options.create_graph),
         captures_(captures),
         heap_(std::exchange(spare_heap(), {})),
-        frontier_(heap_) {}
+        frontier_(heap_) {
+    if (!captures) return;
+    lowest_ = std::numeric_limits<std::int64_t>::max();
+    for (const Capture& c : *captures) lowest_ = std::min(lowest_, c.level);
+  }
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
   ~Walk() {
@@ -152,6 +157,7 @@ class Walk {
     if (n->hooks) g = run_hooks(n->hooks, std::move(g));
     if (captures_) capture(reinterpret_cast<std::uintptr_t>(n), g, n->type->math());
     else if (TensorImpl* t = n->retained) accumulate_leaf(*t, g, n->type->math());
+    if (n->level <= lowest_) return;  // no input that is asked for lies further down: leave the graph as it is
 
     if (n->inputs <= few) {
       AnyTensor out[few];
@@ -234,6 +240,7 @@ class Walk {
   bool retain_;
   set_grad_enabled mode_;
   std::vector<Capture>* captures_;
+  std::int64_t lowest_ = 0;  // of the levels of the captures
   std::vector<Node*> heap_;
   Frontier frontier_;
   std::vector<Waiting> waiting_;

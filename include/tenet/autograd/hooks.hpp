@@ -31,13 +31,17 @@ struct TypedHook final : HookList {
 /// Where the hooks of a tensor stand: a leaf's at the leaf, others' at the node that made it.
 inline GradientHooks*& hooks_of(TensorImpl& t) { return t.node ? static_cast<Node*>(t.node.get())->hooks : t.hooks; }
 
-/// Runs `hooks` in the order they were registered; throws ShapeError if one changes the shape.
+/// Runs `hooks` in the order they were registered; throws ShapeError or DTypeError if one changes the shape or type.
 inline AnyTensor run_hooks(GradientHooks* hooks, AnyTensor gradient) {
   for (auto* h = static_cast<HookList*>(hooks); h; h = h->next) {
     AnyTensor changed = h->call(gradient);
     if (!changed) continue;
     if (!(changed.shape() == gradient.shape())) {
       throw ShapeError(text({"hook: expected a gradient of shape ", gradient.shape(), ", got ", changed.shape()}));
+    }
+    if (changed.dtype() != gradient.dtype()) {
+      throw DTypeError(
+          text({"hook: expected a gradient of ", name(gradient.dtype()), ", got ", name(changed.dtype())}));
     }
     gradient = std::move(changed);
   }

@@ -36,6 +36,8 @@ class Edge {
     return to_ & leaf_bit ? reinterpret_cast<TensorImpl*>(to_ & ~leaf_bit) : nullptr;
   }
   TENET_TAG inline const Shape& shape() const;
+  /// Of the node; 0 for a leaf, past all nodes if the edge is empty.
+  TENET_TAG inline std::int64_t level() const;
   /// Drops the reference; the edge leads nowhere then.
   TENET_TAG inline void clear();
   /// Which node or leaf this is.
@@ -92,6 +94,11 @@ struct Node : GraphNode {
 TENET_TAG inline const Shape& Edge::shape() const {
   const TensorImpl* l = leaf();
   return l ? l->shape : node()->shape;
+}
+
+TENET_TAG inline std::int64_t Edge::level() const {
+  if (!to_) return std::numeric_limits<std::int64_t>::max();
+  return leaf() ? 0 : node()->level;
 }
 
 TENET_TAG inline void Edge::clear() {
@@ -212,7 +219,10 @@ TENET_NOINLINE inline void record(const NodeType& type, TensorImpl* output, Cont
       sizeof(Node) + std::size_t(context.count_) * sizeof(Edge) + std::size_t(kept) * sizeof(Kept) + option_bytes;
   for (int i = 0; i < context.count_; ++i) {
     const TensorImpl* in = context.inputs_[i];
-    if (in && in->is_view && in->node && in->seen_changes != in->storage->recorded_changes) throw_stale_view(type.name);
+    if (in && in->is_view && in->seen_changes != in->storage->recorded_changes) throw_stale_view(type.name);
+  }
+  if (context.count_ > std::numeric_limits<std::uint16_t>::max()) {
+    throw Error(text({type.name, ": ", context.count_, " inputs are more than can be recorded for backward"}));
   }
   auto* n = new (memory::allocate(bytes)) Node;
   n->destroy_ = &destroy_node;
