@@ -20,6 +20,9 @@ inline namespace TENET_CONFIG {
 
 namespace detail {
 
+/// Where in its window each winner stands: a byte each, or four where windows have more than 256 elements.
+using Taps = Tensor<std::uint8_t>;
+
 /// The geometry of a pooling of [n, c, h, w], all of it checked when it was made.
 struct MaxPool2dGeometry {
   std::int64_t n, c;
@@ -27,6 +30,14 @@ struct MaxPool2dGeometry {
   Shape input() const { return {n, c, s.h, s.w}; }
   Shape output() const { return {n, c, s.oh, s.ow}; }
   bool small() const { return s.kh * s.kw <= 256; }
+  Taps make_taps() const { return empty<std::uint8_t>({output().numel() * (small() ? 1 : 4)}); }
+  /// f(address of the taps, or null); the pointer's type tells how large they are.
+  template <class F>
+  void with_taps(const Taps& taps, F f) const {
+    std::uint8_t* p = taps ? taps.data() : nullptr;
+    if (small()) f(p);
+    else f(reinterpret_cast<std::int32_t*>(p));
+  }
 };
 
 inline MaxPool2dGeometry max_pool2d_geometry(const Shape& x, MaxPool2dOptions o) {
@@ -51,60 +62,58 @@ inline MaxPool2dGeometry max_pool2d_geometry(const Shape& x, MaxPool2dOptions o)
 
 }  // namespace detail
 
-/// The elements at the winners' places. With MaxPool2dScatter a pair of linear operations, each the gradient
-/// of the other. `Tap` is the type of a place in the window.
-template <class Tap>
+/// The elements at the winners' places. With MaxPool2dScatter a pair of linear operations, each the gradient of the
+/// other.
 struct MaxPool2dGather;
 
 /// Zeros but for the winners' places.
-template <class Tap>
 struct MaxPool2dScatter {
   static constexpr const char* name = "max_pool2d_scatter";
   template <class T>
-  static Tensor<T> forward(Context& ctx, const Tensor<T>& g, const Tensor<Tap>& taps,
+  static Tensor<T> forward(Context& ctx, const Tensor<T>& g, const detail::Taps& taps,
                            const detail::MaxPool2dGeometry& geometry) {
     ctx.keep(taps);
     Tensor<T> dx = empty<T>(geometry.input());
-    cpu::max_pool2d_backward(geometry.s, packed(g).data(), taps.data(), dx.data());
+    geometry.with_taps(
+        taps, [&](const auto* tap) { cpu::max_pool2d_backward(geometry.s, packed(g).data(), tap, dx.data()); });
     return dx;
   }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& ddx) {
-    grad[0] = apply<MaxPool2dGather<Tap>>(ddx, grad.kept<Tap>(0), grad.options<detail::MaxPool2dGeometry>());
+    grad[0] = apply<MaxPool2dGather>(ddx, grad.kept<std::uint8_t>(0), grad.options<detail::MaxPool2dGeometry>());
   }
 };
 
-template <class Tap>
 struct MaxPool2dGather {
   static constexpr const char* name = "max_pool2d_gather";
   template <class T>
-  static Tensor<T> forward(Context& ctx, const Tensor<T>& x, const Tensor<Tap>& taps,
+  static Tensor<T> forward(Context& ctx, const Tensor<T>& x, const detail::Taps& taps,
                            const detail::MaxPool2dGeometry& geometry) {
     ctx.keep(taps);
     Tensor<T> y = empty<T>(geometry.output());
-    cpu::max_pool2d_gather(geometry.s, packed(x).data(), taps.data(), y.data());
+    geometry.with_taps(taps,
+                       [&](const auto* tap) { cpu::max_pool2d_gather(geometry.s, packed(x).data(), tap, y.data()); });
     return y;
   }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& g) {
-    grad[0] = apply<MaxPool2dScatter<Tap>>(g, grad.kept<Tap>(0), grad.options<detail::MaxPool2dGeometry>());
+    grad[0] = apply<MaxPool2dScatter>(g, grad.kept<std::uint8_t>(0), grad.options<detail::MaxPool2dGeometry>());
   }
 };
 
-template <class Tap>
 struct MaxPool2d {
   static constexpr const char* name = "max_pool2d";
   template <class T>
   static Tensor<T> forward(Context& ctx, const Tensor<T>& x, const detail::MaxPool2dGeometry& geometry) {
     Tensor<T> y = empty<T>(geometry.output());
-    const Tensor<Tap> taps = ctx.recording() ? empty<Tap>(geometry.output()) : Tensor<Tap>();
-    cpu::max_pool2d_forward(geometry.s, packed(x).data(), y.data(), taps ? taps.data() : nullptr);
+    const detail::Taps taps = ctx.recording() ? geometry.make_taps() : detail::Taps();
+    geometry.with_taps(taps, [&](auto* tap) { cpu::max_pool2d_forward(geometry.s, packed(x).data(), y.data(), tap); });
     ctx.keep(taps);
     return y;
   }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& g) {
-    grad[0] = apply<MaxPool2dScatter<Tap>>(g, grad.kept<Tap>(0), grad.options<detail::MaxPool2dGeometry>());
+    grad[0] = apply<MaxPool2dScatter>(g, grad.kept<std::uint8_t>(0), grad.options<detail::MaxPool2dGeometry>());
   }
 };
 
@@ -116,9 +125,7 @@ tensor_t<X> max_pool2d(const X& x, const MaxPool2dOptions& options) {
   using T = element_t<X>;
   if (x.dim() == 3) return squeeze(max_pool2d(unsqueeze(x, 0), options), 0);
   const auto geometry = detail::max_pool2d_geometry(x.shape(), options);
-  const Tensor<T>& in = x;
-  if (geometry.small()) return apply<MaxPool2d<std::uint8_t>>(in, geometry);
-  return apply<MaxPool2d<std::int32_t>>(in, geometry);
+  return apply<MaxPool2d>(static_cast<const Tensor<T>&>(x), geometry);
 }
 
 }  // namespace TENET_CONFIG
