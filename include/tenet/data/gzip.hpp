@@ -22,7 +22,6 @@ class GzipFile {
     const auto file = data::detail::open_file(path_, size_);
     file_.reset(gzopen(path_.c_str(), "rbe"));
     if (!file_) throw Error(text({"gzip: cannot open '", path_, "': ", std::strerror(errno)}));
-    gzbuffer(file_.get(), 1u << 16);
   }
 
   const std::string& name() const { return path_; }
