@@ -35,8 +35,9 @@ tensor_t<X> contiguous(const X& x) {
 template <class T>
 Tensor<T> packed(const Tensor<T>& x) {
   if (x.is_contiguous()) return x;
-  const no_grad guard;
-  return clone(x);
+  Tensor<T> y = empty<T>(x.shape());
+  cpu::copy<T, T>(x.dim(), x.shape().data(), target(y), source(x));
+  return y;
 }
 
 /// `x` with elements converted to U; `x` itself if they are. Rounds to the nearest; floating to integer cuts
