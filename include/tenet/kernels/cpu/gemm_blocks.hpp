@@ -71,49 +71,58 @@ void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
   });
 }
 
-/// How the tiles cover C.
+/// How the tiles cover C, and what is packed although it could be read in place.
 template <class T>
 struct Tiling {
   const typename GemmKernels<T>::Tile* tile;  // [rows - 1]
   int64_t rows, width;
-  bool pack_b;  // also where B could be read in place
+  bool pack_a, pack_b;
 };
+
+/// The tiles of C in rows [top, bottom) and columns [left, right), over k from p to p + deep.
+template <class T>
+void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling, int64_t top,
+                int64_t bottom, int64_t left, int64_t right, int64_t p, int64_t deep) {
+  const int64_t width = tiling.width, strip = tiling.rows, strips = (bottom - top + strip - 1) / strip;
+  // Rows of B are read in longer runs; from columns, a panel is packed when it is needed.
+  const int64_t group = g.b.col_stride == 1 ? 8 * width : width;
+  const int64_t panel_step = panel_size(kernels, deep, width), strip_step = panel_size(kernels, deep, strip);
+  T* const packed_b = scratch<T>(Scratch::gemm_panels, group / width * panel_step + strips * strip_step);
+  T* const packed_a = packed_b + group / width * panel_step;
+  if (tiling.pack_a) pack_panels(kernels, deep, bottom - top, g.a.at(top, p).transposed(), packed_a, strip);
+  for (int64_t first = left; first < right; first += group) {
+    const int64_t last = std::min(right, first + group);
+    // Where B is read in place, its last panel may be too narrow for that.
+    const bool pack = tiling.pack_b || g.b.col_stride != 1;
+    const int64_t start = pack ? first : first + (last - first) / width * width;
+    if (start < last) pack_panels(kernels, deep, last - start, g.b.at(p, start), packed_b, width);
+    for (int64_t j = first; j < last; j += width) {
+      for (int64_t i = top, s = 0; i < bottom; i += strip, ++s) {
+        GemmTile<T> t = g.tile(i, j, p, deep);
+        t.cols = std::min(width, last - j);
+        if (j >= start) t.b = packed_b + (j - start) / width * panel_step, t.b_step = width;
+        if (tiling.pack_a) t.a = packed_a + s * strip_step, t.a_row = 1, t.a_step = strip;
+        tiling.tile[std::min(strip, bottom - i) - 1](t);
+      }
+    }
+  }
+}
 
 /// The general path.
 template <class T>
 void gemm_blocks(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling) {
-  constexpr int64_t max_depth = 256, max_height = 240;
+  constexpr int64_t max_depth = 256, max_height = 180, max_columns = 512;
   const int64_t width = tiling.width, strip = tiling.rows;
   const int64_t depth = balanced(g.k, max_depth);
   const int64_t height = balanced((g.m + strip - 1) / strip, max_height / strip) * strip;
-  const int64_t block_rows = (g.m + height - 1) / height;
-  // Blocks of about 4 million operations, but not more than 64.
-  const int64_t pieces = std::clamp<int64_t>(g.m * g.n / 2000 * g.k / 1000, 1, 64);
-  const int64_t panels = (g.n + width - 1) / width;
-  const int64_t block_panels = (panels - 1) / std::min(panels, (pieces + block_rows - 1) / block_rows) + 1;
-  const int64_t block_columns = (panels + block_panels - 1) / block_panels;
-
+  const int64_t columns = balanced((g.n + width - 1) / width, std::max<int64_t>(1, max_columns / width)) * width;
+  const int64_t block_rows = (g.m + height - 1) / height, block_columns = (g.n + columns - 1) / columns;
   parallel_for(block_rows * block_columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t top = block % block_rows * height, bottom = std::min(g.m, top + height);
-      const int64_t left = block / block_rows * block_panels * width,
-                    right = std::min(g.n, left + block_panels * width);
+      const int64_t top = block % block_rows * height, left = block / block_rows * columns;
       for (int64_t p = 0; p < g.k; p += depth) {
-        const int64_t deep = std::min(depth, g.k - p);
-        for (int64_t j = left; j < right; j += width) {
-          const int64_t cols = std::min(width, g.n - j);
-          T* panel = nullptr;
-          if (tiling.pack_b || g.b.col_stride != 1 || cols < width) {
-            panel = scratch<T>(Scratch::gemm_panels, deep * width);
-            pack_panel(kernels, deep, cols, g.b.at(p, j), panel, width);
-          }
-          for (int64_t i = top; i < bottom; i += strip) {
-            GemmTile<T> t = g.tile(i, j, p, deep);
-            t.cols = cols;
-            if (panel) t.b = panel, t.b_step = width;
-            tiling.tile[std::min(strip, bottom - i) - 1](t);
-          }
-        }
+        gemm_block(g, kernels, tiling, top, std::min(g.m, top + height), left, std::min(g.n, left + columns), p,
+                   std::min(depth, g.k - p));
       }
     }
   });
@@ -137,11 +146,11 @@ TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
   if (std::min(g.m, g.n) <= thin) {
     if (g.n < g.m) g = g.transposed();
     if (g.k >= 2 * w && g.a.col_stride == 1 && g.b.row_stride == 1) return gemm_dots(g, kernels);
-    if (g.m <= 3) return gemm_blocks<T>(g, kernels, {kernels.thin, g.m, kernels.thin_width[g.m - 1] * w, false});
+    if (g.m <= 3) return gemm_blocks<T>(g, kernels, {kernels.thin, g.m, kernels.thin_width[g.m - 1] * w, false, false});
   } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
     g = g.transposed();
   }
-  gemm_blocks<T>(g, kernels, {kernels.tile, balanced(g.m, kernels.max_rows), 2 * w, g.m >= 48});
+  gemm_blocks<T>(g, kernels, {kernels.tile, balanced(g.m, kernels.max_rows), 2 * w, false, g.m >= 48});
 }
 
 }  // namespace cpu

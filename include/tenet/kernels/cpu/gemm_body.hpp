@@ -142,6 +142,22 @@ TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const T* in, i
   }
 }
 
+// out[q * out_panel + p * width + j] = in[p * row + q * width + j] for q < panels, p < k and j < N * lanes<T>. Where
+// that is more than the width, the next p overwrites what is too much.
+template <class T, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, const T* in, int64_t row, T* out,
+                                                    int64_t width, int64_t out_panel) {
+  constexpr int w = lanes<T>;
+  for (; k > 0; --k, in += row, out += width) {
+    const T* from = in;
+    T* to = out;
+    for (int64_t q = 0; q < panels; ++q, from += width, to += out_panel) {
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) store(to + j * w, load(from + j * w));
+    }
+  }
+}
+
 template <class T, int... m>
 constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, m...>) {
   return {lanes<T>,
@@ -151,7 +167,8 @@ constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, m...>) {
           {6, 4, 3},
           {gemm_dot<T, 1, 6>, gemm_dot<T, 2, 4>, gemm_dot<T, 3, 3>, gemm_dot<T, 4, 3>},
           {6, 4, 3, 3},
-          transpose_rows<T>};
+          transpose_rows<T>,
+          {copy_panels<T, 1>, copy_panels<T, 2>}};
 }
 
 template <class T>

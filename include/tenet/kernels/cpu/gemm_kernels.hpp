@@ -49,7 +49,10 @@ struct GemmKernels {
   int64_t thin_width[3];   // in vectors
   Tile dot[4];             // [rows - 1]: A and B contiguous along k
   int64_t dot_columns[4];  // columns of C
+  // `lanes` rows of k elements become columns.
   void (*transpose_rows)(int64_t k, const T* in, int64_t row, T* out, int64_t step);
+  // [vectors - 1]: k rows are cut into panels.
+  void (*copy_panels[2])(int64_t k, int64_t panels, const T* in, int64_t row, T* out, int64_t width, int64_t out_panel);
 };
 
 }  // namespace cpu
