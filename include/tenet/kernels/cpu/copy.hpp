@@ -80,11 +80,11 @@ inline void copy_piece(const IndexSpace& space, std::size_t size, char* out, con
                   std::size_t(n) * size);
     } else if (space.dense[0]) {
       n = end - i;
-      gather(size, space, 1, index, n, in, out + i * int64_t(size));
+      gather(size, space, 1, i, n, in, out + i * int64_t(size));
     } else {
       n = end - i < map_block ? end - i : map_block;
-      gather(size, space, 1, index, n, in, buffer);
-      scatter(size, space, 0, index, n, out, buffer);
+      gather(size, space, 1, i, n, in, buffer);
+      scatter(size, space, 0, i, n, out, buffer);
     }
   }
 }

@@ -38,7 +38,7 @@ void cross_entropy(int64_t rows, int64_t n, const T* x, const CrossEntropyTarget
     const int64_t t = targets.classes[r];
     if (t == targets.ignore_index) return void(loss[r] = T(0));
     const C* row = in.read(x + r * n);
-    const C most = detail::row_max(n, row);
+    const C most = detail::row_reduce(Max{}, n, row);
     const C log_sum = math::log(detail::row_exp(n, row, most, static_cast<C*>(nullptr)));
     C value = (1 - smoothing) * (weight ? weight[t] : C(1)) * (log_sum - (row[t] - most));
     if (smoothing != 0) {
@@ -59,14 +59,14 @@ void cross_entropy_backward(int64_t rows, int64_t n, const T* x, const CrossEntr
   const C smoothing = C(targets.label_smoothing), each = smoothing / C(n);
   detail::Row<T> weights(targets.weight ? n : 0);
   const C* weight = targets.weight ? weights.read(targets.weight) : nullptr;
-  const C total = weight ? detail::row_sum(detail::First{}, n, weight, weight) : C(n);
+  const C total = weight ? detail::row_reduce(Sum{}, n, weight) : C(n);
   detail::each_row<T>(rows, n, [&](int64_t r, auto& in, auto& out, auto&) {
     const int64_t t = targets.classes[r];
     if (t == targets.ignore_index) return void(std::fill_n(dx + r * n, n, T(0)));
     const C* row = in.read(x + r * n);
     C* to = out.write(dx + r * n);
     const C scale = cast<C>(dloss[r * dloss_stride]), hit = (1 - smoothing) * (weight ? weight[t] : C(1));
-    const C sum = detail::row_exp(n, row, detail::row_max(n, row), to);
+    const C sum = detail::row_exp(n, row, detail::row_reduce(Max{}, n, row), to);
     map_contiguous(detail::Scale<C>{scale * (hit + each * total) / sum}, n, to, static_cast<const C*>(to));
     to[t] -= scale * hit;
     if (smoothing != 0)

@@ -30,9 +30,8 @@ inline const int64_t* find_outside(int rank, const int64_t* shape, Strided<const
   int64_t sizes[max_rank];  // each position once, however often it is repeated
   for (int d = 0; d < rank; ++d) sizes[d] = index.strides[d] == 0 ? 1 : shape[d];
   const IndexSpace space(rank, sizes, 1, &index.strides);
-  const int64_t start[max_rank] = {};
   const int64_t* found = nullptr;
-  space.runs(0, start, space.numel, [&](int64_t at, int64_t stride, int64_t n) {
+  space.runs(0, 0, space.numel, [&](int64_t at, int64_t stride, int64_t n) {
     for (int64_t i = 0; i < n && !found; ++i) {
       const int64_t* p = index.data + at + i * stride;
       if ((*p < 0 || *p >= size) && !(skip && *p == *skip)) found = p;

@@ -97,12 +97,12 @@ struct IndexSpace {
     return at;
   }
 
-  /// Calls `run(offset, stride, n)` for each run of array `a` along the innermost dimension, from the element at
-  /// `start` on, until `count` elements are covered.
+  /// Calls `run(offset, stride, n)` for each run of array `a` along the innermost dimension, from element `begin` of
+  /// the space on, until `count` elements are covered.
   template <class Run>
-  void runs(int a, const int64_t* start, int64_t count, Run run) const {
+  void runs(int a, int64_t begin, int64_t count, Run run) const {
     int64_t index[max_rank];
-    std::memcpy(index, start, sizeof index);
+    locate(begin, index);
     const int last = rank - 1;
     int64_t at = offset(a, index);
     while (count > 0) {
@@ -141,10 +141,10 @@ void repeat(const char* element, int64_t n, char* to) {
     std::memcpy(to + done * Size, to, std::size_t((done < n - done ? done : n - done) * Size));
 }
 
-// Copies `count` elements of `Size` bytes, from the element at `index` on, into a contiguous buffer.
+// Copies `count` elements of `Size` bytes, from element `begin` of the space on, into a contiguous buffer.
 template <int Size>
-void gather_sized(const IndexSpace& space, int a, const int64_t* index, int64_t count, const char* data, char* buffer) {
-  space.runs(a, index, count, [&](int64_t at, int64_t stride, int64_t n) {
+void gather_sized(const IndexSpace& space, int a, int64_t begin, int64_t count, const char* data, char* buffer) {
+  space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
     const char* from = data + at * Size;
     if (stride == 1 && n >= 16) {
       std::memcpy(buffer, from, std::size_t(n * Size));
@@ -158,9 +158,8 @@ void gather_sized(const IndexSpace& space, int a, const int64_t* index, int64_t 
 }
 
 template <int Size>
-void scatter_sized(const IndexSpace& space, int a, const int64_t* index, int64_t count, char* data,
-                   const char* buffer) {
-  space.runs(a, index, count, [&](int64_t at, int64_t stride, int64_t n) {
+void scatter_sized(const IndexSpace& space, int a, int64_t begin, int64_t count, char* data, const char* buffer) {
+  space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
     char* to = data + at * Size;
     if (stride == 1 && n >= 16) {
       std::memcpy(to, buffer, std::size_t(n * Size));
@@ -171,23 +170,23 @@ void scatter_sized(const IndexSpace& space, int a, const int64_t* index, int64_t
   });
 }
 
-inline void gather(std::size_t size, const IndexSpace& space, int a, const int64_t* index, int64_t count,
-                   const char* data, char* buffer) {
+inline void gather(std::size_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, const char* data,
+                   char* buffer) {
   switch (size) {
-    case 1: return gather_sized<1>(space, a, index, count, data, buffer);
-    case 2: return gather_sized<2>(space, a, index, count, data, buffer);
-    case 4: return gather_sized<4>(space, a, index, count, data, buffer);
-    default: return gather_sized<8>(space, a, index, count, data, buffer);
+    case 1: return gather_sized<1>(space, a, begin, count, data, buffer);
+    case 2: return gather_sized<2>(space, a, begin, count, data, buffer);
+    case 4: return gather_sized<4>(space, a, begin, count, data, buffer);
+    default: return gather_sized<8>(space, a, begin, count, data, buffer);
   }
 }
 
-inline void scatter(std::size_t size, const IndexSpace& space, int a, const int64_t* index, int64_t count, char* data,
+inline void scatter(std::size_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, char* data,
                     const char* buffer) {
   switch (size) {
-    case 1: return scatter_sized<1>(space, a, index, count, data, buffer);
-    case 2: return scatter_sized<2>(space, a, index, count, data, buffer);
-    case 4: return scatter_sized<4>(space, a, index, count, data, buffer);
-    default: return scatter_sized<8>(space, a, index, count, data, buffer);
+    case 1: return scatter_sized<1>(space, a, begin, count, data, buffer);
+    case 2: return scatter_sized<2>(space, a, begin, count, data, buffer);
+    case 4: return scatter_sized<4>(space, a, begin, count, data, buffer);
+    default: return scatter_sized<8>(space, a, begin, count, data, buffer);
   }
 }
 

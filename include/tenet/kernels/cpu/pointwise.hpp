@@ -42,7 +42,7 @@ inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_p
   char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * int64_t(size);
   if (!in_place) {
     values = is_half || is_bfloat16 ? buffer.raw : buffer.values;
-    gather(size, space, a, index, n, array.data, values);
+    gather(size, space, a, i, n, array.data, values);
   }
   if (!is_half && !is_bfloat16) return values;
   float* floats = reinterpret_cast<float*>(buffer.values);
@@ -60,7 +60,7 @@ inline void store(const IndexSpace& space, const Array& array, bool in_place, in
   const float* floats = reinterpret_cast<const float*>(buffer.values);
   if (is_half) convert(n, reinterpret_cast<half*>(to), floats);
   if (is_bfloat16) convert(n, reinterpret_cast<bfloat16*>(to), floats);
-  if (!in_place) scatter(size, space, 0, index, n, array.data, is_half || is_bfloat16 ? buffer.raw : buffer.values);
+  if (!in_place) scatter(size, space, 0, i, n, array.data, is_half || is_bfloat16 ? buffer.raw : buffer.values);
 }
 
 inline bool is_reduced_precision(DType d) { return d == DType::float16 || d == DType::bfloat16; }

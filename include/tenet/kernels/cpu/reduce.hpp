@@ -15,8 +15,7 @@ namespace cpu {
 
 namespace detail {
 
-inline constexpr int reduce_lanes = 64;        // independent states along a contiguous run
-inline constexpr int64_t reduce_chunk = 4096;  // elements of a chunk along one output
+inline constexpr int64_t reduce_chunk = 2048;  // elements of a chunk along one output
 inline constexpr int64_t reduce_rows = 128;    // rows of a chunk across many outputs
 
 // How an array is reduced: `kept` walks the outputs (operand 0) and the input (operand 1), `reduced` the elements of
@@ -48,23 +47,6 @@ inline ReducePlan plan_reduction(int rank, const int64_t* shape, const int64_t* 
   const int64_t* const reduced_strides[] = {ordered ? order[1] : in[1], in[1]};
   return {IndexSpace(dims[0], sizes[0], 2, kept_strides), IndexSpace(dims[1], sizes[1], 2, reduced_strides)};
 }
-
-// Element i of a run goes into state i modulo reduce_lanes.
-template <class R, class C, class State>
-struct ReduceRun {
-  TENET_ALWAYS_INLINE static void run(const R* op, State* states, int64_t n, const C* x, int64_t first) {
-    const R r = *op;
-    State s[reduce_lanes];
-    for (int j = 0; j < reduce_lanes; ++j) s[j] = states[j];
-    int64_t i = 0;
-    for (; i + reduce_lanes <= n; i += reduce_lanes) {
-      TENET_LOOP
-      for (int j = 0; j < reduce_lanes; ++j) s[j] = r.step(s[j], x[i + j], first + i + j);
-    }
-    for (int j = 0; i + j < n; ++j) s[j] = r.step(s[j], x[i + j], first + i + j);
-    for (int j = 0; j < reduce_lanes; ++j) states[j] = s[j];
-  }
-};
 
 // Row r of a matrix goes into the states of its columns.
 template <class R, class C, class State>
@@ -173,48 +155,35 @@ class Reduction {
   State chunk(int64_t offset, int64_t first, int64_t n) const {
     const IndexSpace& space = plan_.reduced;
     const Array from = array(offset, space.strides[1]);
-    const int last = space.rank - 1;
-    const bool in_place = space.strides[1][last] == 1;
-    Lanes lanes(op_, n);
-    Buffer buffer;
-    for (int64_t done = 0, take; done < n; done += take) {
-      int64_t index[max_rank];
-      space.locate(first + done, index);
-      take = n - done;
-      if (in_place && space.inner() - index[last] < take) take = space.inner() - index[last];
-      if ((!in_place || is_reduced_precision(from.dtype)) && take > map_block) take = map_block;
-      const void* x = fetch(space, from, 1, in_place, first + done, index, take, buffer);
-      lanes.add(take, static_cast<const C*>(x), first + done);
-    }
-    return lanes.result();
-  }
-
-  // The state of a chunk, in lanes where that pays.
-  class Lanes {
-   public:
-    Lanes(const R& op, int64_t n) : op_(op), many_(n >= 2 * reduce_lanes) {
-      states_[0] = identity();
-      for (int j = 1; many_ && j < reduce_lanes; ++j) states_[j] = states_[0];
-    }
-    void add(int64_t n, const C* x, int64_t first) {
-      if constexpr (requires { op_.block(n, x); }) {
-        states_[0] = op_.merge(states_[0], op_.block(n, x));
-      } else if (many_) {
-        run_reduction<ReduceRun<R, C, State>, R, State>(&op_, static_cast<State*>(states_), n, x, first);
-      } else {
-        for (int64_t i = 0; i < n; ++i) states_[0] = op_.step(states_[0], x[i], first + i);
+    const bool in_place = space.strides[1][space.rank - 1] == 1;
+    State state = identity();
+    if constexpr (std::is_same_v<C, T>) {
+      if (in_place) {
+        space.runs(1, first, n, [&](int64_t at, int64_t, int64_t count) {
+          state = op_.merge(state, run_of(count, in_ + offset + at, first));
+          first += count;
+        });
+        return state;
       }
     }
-    State result() {
-      if (many_) merge_pairwise(op_, states_, reduce_lanes, 1);
-      return states_[0];
+    Buffer buffer;
+    for (int64_t done = 0; done < n; done += map_block) {
+      int64_t index[max_rank];
+      space.locate(first + done, index);
+      const int64_t take = n - done < map_block ? n - done : map_block;
+      const void* x = fetch(space, from, 1, space.dense[1], first + done, index, take, buffer);
+      state = op_.merge(state, run_of(take, static_cast<const C*>(x), first + done));
     }
+    return state;
+  }
 
-   private:
-    const R& op_;
-    bool many_;
-    State states_[reduce_lanes];
-  };
+  State run_of(int64_t n, const C* x, int64_t first) const {
+    if constexpr (requires { op_.block(n, x, first); }) {
+      return op_.block(n, x, first);
+    } else {
+      return row_reduce(op_, n, x, first);
+    }
+  }
 
   // Many outputs at a time, row after row of their elements.
   void reduce_across() const {
@@ -245,9 +214,8 @@ class Reduction {
     int64_t index[max_rank];
     plan_.kept.locate(o, index);
     const T* base = in_ + plan_.kept.offset(1, index);
-    space.locate(first, index);
     Buffer buffer;
-    space.runs(1, index, rows, [&](int64_t at, int64_t stride, int64_t n) {
+    space.runs(1, first, rows, [&](int64_t at, int64_t stride, int64_t n) {
       if constexpr (std::is_same_v<C, T>) {
         run_reduction<Kernel, R, State>(&op_, states, columns, n, stride, base + at, first);
       } else {

@@ -6,9 +6,10 @@
 //   merge(a, b)        the state of a's elements followed by b's
 //   finish(s, count)   the result
 //   ordered            whether i has to count in row-major order
+//   block(n, x, first) where there is a quicker way: the state of a contiguous run of elements
 #pragma once
 
-#include <tenet/kernels/cpu/convert.hpp>
+#include <tenet/kernels/cpu/rows.hpp>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
@@ -199,12 +200,38 @@ struct ArgExtreme {
     return (better && !nan_a) || (nan_b && !nan_a) || (equal && b.index < a.index) ? b : a;
   }
   template <class T>
+  requires std::is_floating_point_v<T> Extreme<T> block(int64_t n, const T* x, int64_t first)
+  const {
+    const T value = detail::row_reduce(std::conditional_t<Greatest, Max, Min>(), n, x);
+    int64_t i = 0;
+    if (value == value) {
+      while (x[i] != value) ++i;
+    } else {
+      while (x[i] == x[i]) ++i;
+    }
+    return {x[i], first + i};
+  }
+  template <class T>
   int64_t finish(Extreme<T> s, int64_t) const {
     return s.index;
   }
 };
 using ArgMax = ArgExtreme<true>;
 using ArgMin = ArgExtreme<false>;
+
+namespace detail {
+
+struct SumSquaresAround : Sum {
+  double mean;
+  template <class S, class T>
+  TENET_ALWAYS_INLINE S step(S s, T x, int64_t) const {
+    TENET_NO_CONTRACTION
+    const S d = S(x) - S(mean);
+    return s + d * d;
+  }
+};
+
+}  // namespace detail
 
 /// Number, mean and sum of squared deviations of some elements.
 template <class A>
@@ -213,8 +240,8 @@ struct Moments {
 };
 
 /// Variance: the sum of squared deviations from the mean over max(0, count - correction), NaN when both are 0.
-/// State by Welford; states merged as in Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for
-/// computing sample variances", 1979.
+/// A run takes two passes, single elements Welford's step; states are merged as in Chan, Golub, LeVeque, "Updating
+/// formulae and a pairwise algorithm for computing sample variances", 1979.
 struct Var {
   static constexpr bool ordered = false;
   double correction = 1;
@@ -235,6 +262,12 @@ struct Var {
     if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
     const A count = a.count + b.count, delta = b.mean - a.mean, share = b.count / count;
     return {count, a.mean + delta * share, a.deviation + b.deviation + delta * delta * a.count * share};
+  }
+  template <class T>
+  requires std::is_floating_point_v<T> Moments<T> block(int64_t n, const T* x, int64_t)
+  const {
+    const T mean = detail::row_reduce(Sum{}, n, x) / T(n);
+    return {T(n), mean, detail::row_reduce(detail::SumSquaresAround{{}, mean}, n, x)};
   }
   template <class A>
   A finish(Moments<A> s, int64_t count) const {

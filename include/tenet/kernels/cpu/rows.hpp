@@ -1,7 +1,7 @@
-// Building blocks of kernels that go over the rows of a matrix: sums, maxima and exponentials of one row.
+// Building blocks of kernels that go over the rows of a matrix: reductions and exponentials of one row.
 //
-// Element i always enters lane i modulo row_lanes, and the lanes are merged in a fixed order, so that a row's result
-// does not depend on the instruction set.
+// Element i always enters lane i modulo the number of lanes, and the lanes are merged in a fixed order, so that a row's
+// result does not depend on the instruction set.
 #pragma once
 
 #include <tenet/kernels/cpu/math.hpp>
@@ -14,119 +14,113 @@ inline namespace TENET_CONFIG {
 namespace cpu {
 namespace detail {
 
-inline constexpr int row_lanes = 16;
+inline constexpr int row_lanes = 32;
 
-// The last elements of a row, filled up to all lanes.
-template <class C>
-TENET_ALWAYS_INLINE void load_rest(C* lanes, int64_t n, const C* x, C filler) {
-  for (int j = 0; j < row_lanes; ++j) lanes[j] = filler;
-  std::memcpy(lanes, x, std::size_t(n) * sizeof(C));
+// Merges `Lanes` states into s[0], halves onto halves; the constant bounds let it be vectorized.
+template <int Lanes, class Op, class State>
+TENET_ALWAYS_INLINE void merge_lanes(const Op& op, State* s) {
+  if constexpr (Lanes > 1) {
+    for (int j = 0; j < Lanes / 2; ++j) s[j] = op.merge(s[j], s[j + Lanes / 2]);
+    merge_lanes<Lanes / 2>(op, s);
+  }
 }
 
-// *most = max(x), passing over NaN.
-template <class C>
-struct RowMax {
-  TENET_ALWAYS_INLINE static void step(const C* x, C* m) {
-    TENET_LOOP
-    for (int j = 0; j < row_lanes; ++j) m[j] = x[j] > m[j] ? x[j] : m[j];
-  }
-  TENET_ALWAYS_INLINE static void run(int64_t n, const C* x, C* most) {
-    constexpr C low = -std::numeric_limits<C>::infinity();
-    C m[row_lanes], rest[row_lanes];
-    for (int j = 0; j < row_lanes; ++j) m[j] = low;
-    int64_t i = 0;
-    for (; i + row_lanes <= n; i += row_lanes) step(x + i, m);
-    if (i < n) {
-      load_rest(rest, n - i, x + i, low);
-      step(rest, m);
-    }
-    for (int distance = row_lanes / 2; distance > 0; distance /= 2)
-      for (int j = 0; j < distance; ++j) m[j] = m[j + distance] > m[j] ? m[j + distance] : m[j];
-    *most = m[0];
+struct Plus {
+  template <class C>
+  TENET_ALWAYS_INLINE C merge(C a, C b) const {
+    return a + b;
   }
 };
 
-template <class C>
-TENET_ALWAYS_INLINE C sum_lanes(C* s) {
-  for (int distance = row_lanes / 2; distance > 0; distance /= 2)
-    for (int j = 0; j < distance; ++j) s[j] += s[j + distance];
-  return s[0];
-}
+// *out = the reduction (see reducers.hpp) of n >= row_lanes elements, the first of which is the one numbered `first`.
+template <class R, class C, class State>
+struct RowReduce {
+  TENET_ALWAYS_INLINE static void run(R op, int64_t n, const C* x, int64_t first, State* out) {
+    State s[row_lanes];
+    TENET_LOOP
+    for (int j = 0; j < row_lanes; ++j) s[j] = op.step(R::template identity<C>(), x[j], first + j);
+    int64_t i = row_lanes;
+    for (; i + row_lanes <= n; i += row_lanes) {
+      TENET_LOOP
+      for (int j = 0; j < row_lanes; ++j) s[j] = op.step(s[j], x[i + j], first + i + j);
+    }
+    for (int j = 0; i + j < n; ++j) s[j] = op.step(s[j], x[i + j], first + i + j);
+    merge_lanes<row_lanes>(op, s);
+    *out = s[0];
+  }
+};
 
-// *sum = sum of e^(x - shift); y, unless null, gets the terms.
+// *sum = sum of a * b.
+template <class C>
+struct RowDot {
+  TENET_ALWAYS_INLINE static void run(int64_t n, const C* a, const C* b, C* sum) {
+    TENET_NO_CONTRACTION
+    C s[row_lanes] = {};
+    int64_t i = 0;
+    for (; i + row_lanes <= n; i += row_lanes) {
+      TENET_LOOP
+      for (int j = 0; j < row_lanes; ++j) s[j] += a[i + j] * b[i + j];
+    }
+    for (int j = 0; i + j < n; ++j) s[j] += a[i + j] * b[i + j];
+    merge_lanes<row_lanes>(Plus{}, s);
+    *sum = s[0];
+  }
+};
+
+inline constexpr int exp_lanes = 16;
+
+// *sum = sum of e^(x - shift); y, unless null, gets the terms. The last elements are filled up to all lanes, for a
+// scalar exponential takes as long as a vector of them.
 template <class C>
 struct RowExp {
   TENET_ALWAYS_INLINE static void step(const C* x, C shift, C* y, C* s) {
     TENET_LOOP
-    for (int j = 0; j < row_lanes; ++j) {
+    for (int j = 0; j < exp_lanes; ++j) {
       y[j] = math::exp(x[j] - shift);
       s[j] += y[j];
     }
   }
   TENET_ALWAYS_INLINE static void run(int64_t n, const C* x, C shift, C* y, C* sum) {
-    C s[row_lanes] = {}, rest[row_lanes], terms[row_lanes];
+    C s[exp_lanes] = {}, rest[exp_lanes], terms[exp_lanes];
     int64_t i = 0;
-    for (; i + row_lanes <= n; i += row_lanes) step(x + i, shift, y ? y + i : terms, s);
+    for (; i + exp_lanes <= n; i += exp_lanes) step(x + i, shift, y ? y + i : terms, s);
     if (i < n) {
-      load_rest(rest, n - i, x + i, -std::numeric_limits<C>::infinity());
+      const std::size_t bytes = std::size_t(n - i) * sizeof(C);
+      for (int j = 0; j < exp_lanes; ++j) rest[j] = -std::numeric_limits<C>::infinity();
+      std::memcpy(rest, x + i, bytes);
       step(rest, shift, terms, s);
-      if (y) std::memcpy(y + i, terms, std::size_t(n - i) * sizeof(C));
+      if (y) std::memcpy(y + i, terms, bytes);
     }
-    *sum = sum_lanes(s);
+    merge_lanes<exp_lanes>(Plus{}, s);
+    *sum = s[0];
   }
 };
 
-// *sum = sum of f(a, b) over two rows, f(0, 0) being 0.
-template <class F, class C>
-struct RowSum {
-  TENET_ALWAYS_INLINE static void step(const F& f, const C* a, const C* b, C* s) {
-    TENET_LOOP
-    for (int j = 0; j < row_lanes; ++j) s[j] += f(a[j], b[j]);
+template <class R, class C>
+auto row_reduce(R op, int64_t n, const C* x, int64_t first = 0) {
+  using State = typename R::template State<C>;
+  State state = R::template identity<C>();
+  if (n < row_lanes) {
+    for (int64_t i = 0; i < n; ++i) state = op.step(state, x[i], first + i);
+  } else if constexpr (std::is_floating_point_v<State>) {
+    vectorized<RowReduce<R, C, State>>(op, n, x, first, &state);
+  } else {
+    run_baseline<RowReduce<R, C, State>>(op, n, x, first, &state);
   }
-  TENET_ALWAYS_INLINE static void run(F f, int64_t n, const C* a, const C* b, C* sum) {
-    C s[row_lanes] = {}, rest_a[row_lanes], rest_b[row_lanes];
-    int64_t i = 0;
-    for (; i + row_lanes <= n; i += row_lanes) step(f, a + i, b + i, s);
-    if (i < n) {
-      load_rest(rest_a, n - i, a + i, C(0));
-      load_rest(rest_b, n - i, b + i, C(0));
-      step(f, rest_a, rest_b, s);
-    }
-    *sum = sum_lanes(s);
-  }
-};
-
-struct First {
-  template <class C>
-  TENET_ALWAYS_INLINE C operator()(C a, C) const {
-    return a;
-  }
-};
-struct Times {
-  template <class C>
-  TENET_ALWAYS_INLINE C operator()(C a, C b) const {
-    return a * b;
-  }
-};
+  return state;
+}
 
 template <class C>
-C row_max(int64_t n, const C* x) {
-  C most;
-  vectorized<RowMax<C>>(n, x, &most);
-  return most;
+C row_dot(int64_t n, const C* a, const C* b) {
+  C sum;
+  vectorized<RowDot<C>>(n, a, b, &sum);
+  return sum;
 }
 
 template <class C>
 C row_exp(int64_t n, const C* x, C shift, C* y) {
   C sum;
   vectorized<RowExp<C>>(n, x, shift, y, &sum);
-  return sum;
-}
-
-template <class F, class C>
-C row_sum(F f, int64_t n, const C* a, const C* b) {
-  C sum;
-  vectorized<RowSum<F, C>>(f, n, a, b, &sum);
   return sum;
 }
 

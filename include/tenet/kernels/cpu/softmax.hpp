@@ -5,6 +5,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/pointwise.hpp>
+#include <tenet/kernels/cpu/reducers.hpp>
 #include <tenet/kernels/cpu/rows.hpp>
 
 #include <algorithm>
@@ -63,7 +64,7 @@ void softmax(int64_t rows, int64_t n, const T* x, T* y) {
   detail::each_row<T>(rows, n, [&](int64_t r, auto& in, auto& out, auto&) {
     const C* row = in.read(x + r * n);
     C* to = out.write(y + r * n);
-    const C sum = detail::row_exp(n, row, detail::row_max(n, row), to);
+    const C sum = detail::row_exp(n, row, detail::row_reduce(Max{}, n, row), to);
     map_contiguous(detail::Scale<C>{1 / sum}, n, to, static_cast<const C*>(to));
     out.commit(y + r * n);
   });
@@ -76,7 +77,7 @@ void log_softmax(int64_t rows, int64_t n, const T* x, T* y) {
   detail::each_row<T>(rows, n, [&](int64_t r, auto& in, auto& out, auto&) {
     const C* row = in.read(x + r * n);
     C* to = out.write(y + r * n);
-    const C most = detail::row_max(n, row), sum = detail::row_exp(n, row, most, static_cast<C*>(nullptr));
+    const C most = detail::row_reduce(Max{}, n, row), sum = detail::row_exp(n, row, most, static_cast<C*>(nullptr));
     map_contiguous(detail::MinusBoth<C>{most, math::log(sum)}, n, to, row);
     out.commit(y + r * n);
   });
@@ -89,7 +90,7 @@ void logsumexp(int64_t rows, int64_t n, const T* x, T* y) {
   if (n == 0) std::fill_n(y, rows, T(-std::numeric_limits<float>::infinity()));
   detail::each_row<T>(rows, n, [&](int64_t r, auto& in, auto&, auto&) {
     const C* row = in.read(x + r * n);
-    C most = detail::row_max(n, row);
+    C most = detail::row_reduce(Max{}, n, row);
     if (most - most != 0) most = 0;  // infinite
     y[r] = cast<T>(most + math::log(detail::row_exp(n, row, most, static_cast<C*>(nullptr))));
   });
@@ -101,7 +102,7 @@ void softmax_backward(int64_t rows, int64_t n, const T* y, const T* dy, T* dx) {
   using C = compute_t<T>;
   detail::each_row<T>(rows, n, [&](int64_t r, auto& a, auto& b, auto& out) {
     const C *value = a.read(y + r * n), *gradient = b.read(dy + r * n);
-    const C shift = detail::row_sum(detail::Times{}, n, value, gradient);
+    const C shift = detail::row_dot(n, value, gradient);
     map_contiguous(detail::TimesDifference<C>{shift}, n, out.write(dx + r * n), value, gradient);
     out.commit(dx + r * n);
   });
@@ -113,7 +114,7 @@ void log_softmax_backward(int64_t rows, int64_t n, const T* y, const T* dy, T* d
   using C = compute_t<T>;
   detail::each_row<T>(rows, n, [&](int64_t r, auto& a, auto& b, auto& out) {
     const C *value = a.read(y + r * n), *gradient = b.read(dy + r * n);
-    const C factor = detail::row_sum(detail::First{}, n, gradient, gradient);
+    const C factor = detail::row_reduce(Sum{}, n, gradient);
     map_contiguous(detail::MinusScaledExp<C>{factor}, n, out.write(dx + r * n), value, gradient);
     out.commit(dx + r * n);
   });
