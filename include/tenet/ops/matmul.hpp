@@ -54,8 +54,9 @@ struct Linear {
     ctx.keep(w, ctx.wants(0));
     const std::int64_t m = x.shape()[0], k = x.shape()[1], n = w.shape()[0];
     Tensor<T> y = empty<T>({m, n});
+    const Tensor<T> bias = b ? packed(b) : b;
     cpu::gemm<T>(m, n, k, detail::matrix(x), detail::matrix(w).transposed(), y.data(), n,
-                 {.col_bias = b ? b.data() : nullptr});
+                 {.col_bias = bias ? bias.data() : nullptr});
     return y;
   }
   template <class T>
