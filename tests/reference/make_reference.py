@@ -13,6 +13,6 @@ import sys
 from write import File
 
 here = pathlib.Path(__file__).parent
-families = sys.argv[1:] or sorted(p.stem for p in here.glob("*.py") if p.stem not in ("make_reference", "write"))
+families = sys.argv[1:] or sorted(p.stem for p in here.glob("*.py") if p.stem not in ("make_reference", "write", "checkpoint"))
 for family in families:
     importlib.import_module(family).write(File(here / f"{family}.txt"))

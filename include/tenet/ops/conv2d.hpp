@@ -29,8 +29,9 @@ inline Conv2dShape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOpti
   if (o.groups < 1 || w[0] % o.groups) {
     throw ShapeError(text({"conv2d: ", w[0], " output channels cannot be split into ", o.groups, " groups"}));
   }
-  if (x[1] != w[1] * o.groups) {
-    throw ShapeError(text({"conv2d: expected ", w[1] * o.groups, " input channels, got input ", x}));
+  if (x[1] % o.groups || x[1] / o.groups != w[1]) {
+    const std::string each = o.groups == 1 ? "" : text({" for each of ", o.groups, " groups"});
+    throw ShapeError(text({"conv2d: expected ", w[1], " input channels", each, ", got input ", x}));
   }
   Conv2dShape s;
   s.n = x[0], s.c = x[1], s.h = x[2], s.w = x[3];

@@ -57,6 +57,11 @@ inline MaxPool2dGeometry max_pool2d_geometry(const Shape& x, MaxPool2dOptions o)
   g.s.dil_h = o.dilation.h, g.s.dil_w = o.dilation.w;
   g.s.oh = window_outputs(op, g.s.h, g.s.kh, g.s.stride_h, g.s.pad_h, g.s.dil_h, o.ceil_mode);
   g.s.ow = window_outputs(op, g.s.w, g.s.kw, g.s.stride_w, g.s.pad_w, g.s.dil_w, o.ceil_mode);
+  // Taps further apart than the image is wide can miss it on both sides.
+  if ((g.s.pad_h && g.s.dil_h > g.s.h) || (g.s.pad_w && g.s.dil_w > g.s.w)) {
+    throw ShapeError(
+        text({op, ": a window of ", o.kernel_size, ", dilated by ", o.dilation, ", sees only padding of input ", x}));
+  }
   return g;
 }
 
@@ -119,7 +124,8 @@ struct MaxPool2d {
 
 /// The greatest element of each window of `x` [n, c, h, w] (or [c, h, w]): [n, c, oh, ow]. Padding counts as less
 /// than everything; NaN counts as more; of equal elements the first gets the gradient. Throws ShapeError where
-/// the sizes do not fit or the padding is more than half the kernel. See torch.nn.functional.max_pool2d.
+/// the sizes do not fit, the padding is more than half the kernel, or a window sees padding only. See
+/// torch.nn.functional.max_pool2d.
 template <TensorLike X>
 tensor_t<X> max_pool2d(const X& x, const MaxPool2dOptions& options) {
   using T = element_t<X>;
