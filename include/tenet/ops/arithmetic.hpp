@@ -1,9 +1,10 @@
 // add, sub, mul, div, neg and their operators, broadcasting as NumPy does.
 //
 // Both operands have one element type (to<U>() converts); a number takes the tensor's. Each throws ShapeError
-// if the shapes do not broadcast.
+// if the shapes do not broadcast. Integers wrap around.
 #pragma once
 
+#include <tenet/kernels/cpu/integer.hpp>
 #include <tenet/ops/pointwise.hpp>
 
 namespace tenet {
@@ -14,7 +15,7 @@ struct Neg : UnaryOp<Neg> {
   static constexpr Keeps keeps = Keeps::nothing;
   template <class T>
   T f(T x) const {
-    return T(-x);
+    return cpu::wrapping_neg(x);
   }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& g) {
@@ -26,7 +27,7 @@ struct Add : BinaryOp<Add> {
   static constexpr const char* name = "add";
   template <class T>
   T f(T a, T b) const {
-    return T(a + b);
+    return cpu::wrapping_add(a, b);
   }
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}
   template <class T>
@@ -40,7 +41,7 @@ struct Sub : BinaryOp<Sub> {
   static constexpr const char* name = "sub";
   template <class T>
   T f(T a, T b) const {
-    return T(a - b);
+    return cpu::wrapping_sub(a, b);
   }
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}
   template <class T>
@@ -54,7 +55,7 @@ struct Mul : BinaryOp<Mul> {
   static constexpr const char* name = "mul";
   template <class T>
   T f(T a, T b) const {
-    return T(a * b);
+    return cpu::wrapping_mul(a, b);
   }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) {
     ctx.keep(a, ctx.wants(1));

@@ -109,7 +109,7 @@ struct Abs : UnaryOp<Abs> {
   template <class T>
   T f(T x) const {
     if constexpr (std::is_floating_point_v<T>) return std::abs(x);
-    else return x < T(0) ? cpu::wrapping_sub(T(0), x) : x;
+    else return x < T(0) ? cpu::wrapping_neg(x) : x;
   }
   auto df(auto x, auto) const { return decltype(x)(0 < x) - decltype(x)(x < 0); }
   auto ddf(auto x) const { return decltype(x)(0); }

@@ -1,5 +1,5 @@
 // Arithmetic that is defined for every integer: sums and products wrap around, and divisions round as told.
-// Floating types and bool pass through the first three unchanged.
+// Of the first four, floating types have their own.
 #pragma once
 
 #include <tenet/core/dtype.hpp>
@@ -29,11 +29,18 @@ constexpr T wrapping_mul(T a, T b) {
   if constexpr (IntElement<T>) return T(detail::unsigned_t<T>(a) * detail::unsigned_t<T>(b));
   else return T(a * b);
 }
+template <class T>
+constexpr T wrapping_neg(T x) {
+  if constexpr (IntElement<T>) return wrapping_sub(T(0), x);
+  else return T(-x);
+}
 
 /// The remainder of a / b, b != 0: of the sign of `a`.
 template <IntElement T>
 constexpr T truncated_remainder(T a, T b) {
-  return std::is_signed_v<T> && b == T(-1) ? T(0) : T(a % b);  // the lowest number has no negative: its quotient by -1 would overflow
+  return std::is_signed_v<T> && b == T(-1)
+             ? T(0)
+             : T(a % b);  // the lowest number has no negative: its quotient by -1 would overflow
 }
 /// The remainder of a / b, b != 0: of the sign of `b`.
 template <IntElement T>
