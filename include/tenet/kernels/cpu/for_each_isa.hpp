@@ -1,7 +1,7 @@
 // Includes the file TENET_KERNEL_FILE once for each instruction set, so that one source serves all of them.
 //
 // The file puts its functions into TENET_KERNEL_NAMESPACE, marks each with TENET_KERNEL_TARGET, computes on vectors of
-// TENET_KERNEL_BYTES bytes and on tiles of at most TENET_KERNEL_ROWS rows: the number of vector registers decides.
+// TENET_KERNEL_BYTES bytes, of which TENET_KERNEL_REGISTERS fit the registers.
 // Templates cannot carry the target attribute of their instantiation, and inlining a function without the attribute
 // would split its vectors first: hence the repeated inclusion.
 //
@@ -19,34 +19,34 @@
 #define TENET_KERNEL_NAMESPACE baseline
 #define TENET_KERNEL_TARGET
 #define TENET_KERNEL_BYTES 16
-#define TENET_KERNEL_ROWS 6
+#define TENET_KERNEL_REGISTERS 16
 #include TENET_KERNEL_FILE
 #undef TENET_KERNEL_NAMESPACE
 #undef TENET_KERNEL_TARGET
 #undef TENET_KERNEL_BYTES
-#undef TENET_KERNEL_ROWS
+#undef TENET_KERNEL_REGISTERS
 
 #if TENET_X86
 
 #define TENET_KERNEL_NAMESPACE avx2
 #define TENET_KERNEL_TARGET TENET_TARGET_AVX2
 #define TENET_KERNEL_BYTES 32
-#define TENET_KERNEL_ROWS 6
+#define TENET_KERNEL_REGISTERS 16
 #include TENET_KERNEL_FILE
 #undef TENET_KERNEL_NAMESPACE
 #undef TENET_KERNEL_TARGET
 #undef TENET_KERNEL_BYTES
-#undef TENET_KERNEL_ROWS
+#undef TENET_KERNEL_REGISTERS
 
 #define TENET_KERNEL_NAMESPACE avx512
 #define TENET_KERNEL_TARGET TENET_TARGET_AVX512
 #define TENET_KERNEL_BYTES 64
-#define TENET_KERNEL_ROWS 14
+#define TENET_KERNEL_REGISTERS 32
 #include TENET_KERNEL_FILE
 #undef TENET_KERNEL_NAMESPACE
 #undef TENET_KERNEL_TARGET
 #undef TENET_KERNEL_BYTES
-#undef TENET_KERNEL_ROWS
+#undef TENET_KERNEL_REGISTERS
 
 #endif
 

@@ -161,7 +161,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, c
 template <class T, int... m>
 constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, m...>) {
   return {lanes<T>,
-          TENET_KERNEL_ROWS,
+          tile_rows,
           {gemm_tile<T, m + 1, 2>...},
           {gemm_tile<T, 1, 6>, gemm_tile<T, 2, 4>, gemm_tile<T, 3, 3>},
           {6, 4, 3},
@@ -173,7 +173,7 @@ constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, m...>) {
 
 template <class T>
 inline constexpr GemmKernels<T> gemm_kernels =
-    make_gemm_kernels<T>(std::make_integer_sequence<int, TENET_KERNEL_ROWS>{});
+    make_gemm_kernels<T>(std::make_integer_sequence<int, tile_rows>{});
 
 }  // namespace TENET_KERNEL_NAMESPACE
 }  // namespace cpu

@@ -19,6 +19,9 @@ using Vector = typename VectorOf<T>::type;
 template <class T>
 inline constexpr int lanes = int(TENET_KERNEL_BYTES / sizeof(T));
 
+// Tiles of this many rows and 2 vectors leave registers for both operands.
+inline constexpr int tile_rows = (TENET_KERNEL_REGISTERS - 4) / 2;
+
 template <class T>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load(const T* p) {
   Vector<T> v;
