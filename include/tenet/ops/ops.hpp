@@ -13,6 +13,7 @@
 #include <tenet/ops/cross_entropy.hpp>
 #include <tenet/ops/division.hpp>
 #include <tenet/ops/dropout.hpp>
+#include <tenet/ops/einsum.hpp>
 #include <tenet/ops/extremes.hpp>
 #include <tenet/ops/grad_math.hpp>
 #include <tenet/ops/index.hpp>
@@ -28,6 +29,7 @@
 #include <tenet/ops/reduce.hpp>
 #include <tenet/ops/reduction.hpp>
 #include <tenet/ops/rounding.hpp>
+#include <tenet/ops/scan.hpp>
 #include <tenet/ops/select.hpp>
 #include <tenet/ops/slice.hpp>
 #include <tenet/ops/softmax.hpp>
