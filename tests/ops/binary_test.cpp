@@ -91,7 +91,6 @@ TEST(Binary, EqualsShareTheGradient) {
 }
 
 TEST(Binary, Remainders) {
-  const std::vector<double> whole{};
   check({.name = "fmod",
          .f = rest,
          .inputs = {{{2, 3}, 4.1, 4.9}, {{2, 3}, 1.1, 1.3}},

@@ -57,7 +57,7 @@ TEST(Dropout, Limits) {
   EXPECT_LT(kept, 64);
 }
 
-TEST(Dropout, ProbabilityMustBeOne) {
+TEST(Dropout, TakesAProbability) {
   const auto x = ones<float>({2});
   for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THROW(dropout(x, p), Error);
