@@ -13,6 +13,7 @@ import sys
 from write import File
 
 here = pathlib.Path(__file__).parent
-families = sys.argv[1:] or sorted(p.stem for p in here.glob("*.py") if p.stem not in ("make_reference", "write", "checkpoint"))
+others = ("make_reference", "write", "checkpoint")
+families = sys.argv[1:] or sorted(p.stem for p in here.glob("*.py") if p.stem not in others)
 for family in families:
     importlib.import_module(family).write(File(here / f"{family}.txt"))

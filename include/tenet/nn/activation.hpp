@@ -67,6 +67,53 @@ struct Sigmoid : Module<Sigmoid> {
   }
 };
 
+/// x clamped to [low, high]. See torch.nn.Hardtanh.
+struct Hardtanh : Module<Hardtanh> {
+  double low, high;
+  TENET_MODULE()
+  TENET_TAG explicit Hardtanh(double l = -1, double h = 1) : low(l), high(h) {}
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(X&& x) const {
+    return hardtanh(std::forward<X>(x), low, high);
+  }
+};
+
+/// min(max(x, 0), 6). See torch.nn.ReLU6.
+struct ReLU6 : Module<ReLU6> {
+  TENET_MODULE()
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(X&& x) const {
+    return relu6(std::forward<X>(x));
+  }
+};
+
+/// A scaled ELU that normalizes by itself. See torch.nn.SELU.
+struct SELU : Module<SELU> {
+  TENET_MODULE()
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(X&& x) const {
+    return selu(std::forward<X>(x));
+  }
+};
+
+/// x relu6(x + 3) / 6. See torch.nn.Hardswish.
+struct Hardswish : Module<Hardswish> {
+  TENET_MODULE()
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(X&& x) const {
+    return hardswish(std::forward<X>(x));
+  }
+};
+
+/// x tanh(softplus(x)). See torch.nn.Mish.
+struct Mish : Module<Mish> {
+  TENET_MODULE()
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(X&& x) const {
+    return mish(std::forward<X>(x));
+  }
+};
+
 /// Hyperbolic tangent. See torch.nn.Tanh.
 struct Tanh : Module<Tanh> {
   TENET_MODULE()

@@ -43,6 +43,7 @@ struct ModuleSlot {
   std::string name;
   std::string_view type;
   const void* address;
+  bool* training;
   int depth;
   std::int64_t parameters;
   bool leaf;
@@ -163,6 +164,20 @@ class Module : public ModuleBase {
   Self& eval() { return train(false); }
   bool is_training() const { return training_; }
 
+  /// Calls f(module) for each module inside this one, then for this one:
+  ///   model.apply([](auto& m) {
+  ///     if constexpr (requires { m.weight; }) nn::init::xavier_uniform_(m.weight);
+  ///   });
+  /// See torch.nn.Module.apply.
+  template <class F>
+  Self& apply(F&& f) {
+    each_member([&]<class M>(std::string_view, M& m) {
+      if constexpr (IsModule<M>) m.apply(f);
+    });
+    f(self());
+    return self();
+  }
+
   /// Moves parameters and buffers; throws DeviceError for anything but the CPU.
   Self& to(Device device) {
     if (!device.is_cpu()) throw DeviceError(text({"module: cannot move to ", device, ", only to the CPU"}));
@@ -220,7 +235,7 @@ class Module : public ModuleBase {
   /// This module and those inside it, outermost first.
   void collect_modules(const std::string& n, int depth, std::vector<ModuleSlot>& modules) {
     const std::size_t at = modules.size();
-    modules.push_back({n, detail::type_name<Self>(), &self(), depth, 0, true});
+    modules.push_back({n, detail::type_name<Self>(), &self(), &training_, depth, 0, true});
     each_member([&]<class M>(std::string_view name, M& m) {
       if constexpr (StateTensor<M>) {
         if (m && M::trains) modules[at].parameters += m.numel();

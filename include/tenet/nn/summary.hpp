@@ -43,15 +43,14 @@ inline std::string padded(std::string s, std::size_t width, bool right = false) 
   return right ? space + s : s + space;
 }
 
-inline std::string table(const std::vector<ModuleSlot>& modules, const ShapeObserver& seen) {
+inline std::string table(const std::vector<ModuleSlot>& modules, const ShapeObserver& seen,
+                         const std::vector<AnyTensor>& parameters) {
   std::vector<std::array<std::string, 3>> rows = {{"layer", "output", "parameters"}};
-  std::int64_t total = 0;
   for (const ModuleSlot& m : modules) {
     std::string label(std::size_t(2 * m.depth), ' ');
     label += m.name.empty() ? "" : m.name + ": ";
     label += m.type;
     rows.push_back({label, seen.shapes(m.address), m.parameters || m.leaf ? grouped(m.parameters) : ""});
-    total += m.parameters;
   }
   std::size_t width[3] = {};
   for (const auto& r : rows) {
@@ -64,26 +63,44 @@ inline std::string table(const std::vector<ModuleSlot>& modules, const ShapeObse
            padded(rows[i][2], width[2], true) + "\n";
     if (i == 0) out += line + "\n";
   }
-  return out + line + "\n" + grouped(total) + " parameters, " + grouped(total * 4) + " bytes as float32\n";
+  std::int64_t total = 0, bytes = 0;
+  for (const AnyTensor& p : parameters) {
+    total += p.numel();
+    bytes += p.numel() * std::int64_t(item_size(p.dtype()));
+  }
+  return out + line + "\n" + grouped(total) + " parameters, " + grouped(bytes) + " bytes\n";
 }
+
+/// Evaluation mode for modules while it lives; each has its own mode back afterwards.
+class EvaluationScope {
+ public:
+  explicit EvaluationScope(const std::vector<ModuleSlot>& modules) : modules_(modules) {
+    for (const ModuleSlot& m : modules) before_.push_back(std::exchange(*m.training, false));
+  }
+  EvaluationScope(const EvaluationScope&) = delete;
+  EvaluationScope& operator=(const EvaluationScope&) = delete;
+  ~EvaluationScope() {
+    for (std::size_t i = 0; i < modules_.size(); ++i) *modules_[i].training = before_[i];
+  }
+
+ private:
+  const std::vector<ModuleSlot>& modules_;
+  std::vector<bool> before_;
+};
 
 }  // namespace detail
 
 /// Runs `model` on `inputs` in evaluation mode, unrecorded, and lists its modules with the shapes they gave and the
-/// parameters they own. The mode of training is as before afterwards.
+/// parameters they own. Tied parameters count once in the total.
 template <class M, class... In>
 std::string summary(M& model, const In&... inputs) {
-  const bool training = model.is_training();
-  model.eval();
-  detail::ShapeObserver seen;
-  {
-    const no_grad guard;
-    model(inputs...);
-  }
-  model.train(training);
   std::vector<ModuleSlot> modules;
   model.collect_modules("", 0, modules);
-  return detail::table(modules, seen);
+  const detail::EvaluationScope evaluation(modules);
+  detail::ShapeObserver seen;
+  const no_grad guard;
+  model(inputs...);
+  return detail::table(modules, seen, model.parameters());
 }
 
 }  // namespace TENET_CONFIG
