@@ -6,6 +6,7 @@
 
 #include <tenet/core/parallel.hpp>
 #include <tenet/kernels/cpu/index_space.hpp>
+#include <tenet/kernels/cpu/integer.hpp>
 #include <tenet/kernels/cpu/pointwise.hpp>
 #include <tenet/kernels/cpu/vectorize.hpp>
 
@@ -32,8 +33,11 @@ inline const int64_t* find_outside(int rank, const int64_t* shape, Strided<const
   const IndexSpace space(rank, sizes, 1, &index.strides);
   const int64_t* found = nullptr;
   space.runs(0, 0, space.numel, [&](int64_t at, int64_t stride, int64_t n) {
-    for (int64_t i = 0; i < n && !found; ++i) {
-      const int64_t* p = index.data + at + i * stride;
+    const int64_t* first = index.data + at;
+    bool outside = false;
+    for (int64_t i = 0; i < n; ++i) outside |= std::uint64_t(first[i * stride]) >= std::uint64_t(size);
+    for (int64_t i = 0; i < n && outside && !found; ++i) {
+      const int64_t* p = first + i * stride;
       if ((*p < 0 || *p >= size) && !(skip && *p == *skip)) found = p;
     }
   });
@@ -69,7 +73,7 @@ struct Assign {
   static constexpr int64_t size = Size;
   static void one(char* to, const char* from) { std::memcpy(to, from, Size); }
   static void row(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
-    if (to_step == Size && from_step == Size) {
+    if (to_step == Size && from_step == Size && n >= 8) {
       std::memcpy(to, from, std::size_t(n * Size));
     } else {
       for (int64_t i = 0; i < n; ++i) one(to + i * to_step, from + i * from_step);
@@ -90,9 +94,7 @@ struct AddTo {
   static constexpr int64_t size = sizeof(T);
   static void one(char* to, const char* from) {
     T& sum = *reinterpret_cast<T*>(to);
-    const T x = *reinterpret_cast<const T*>(from);
-    if constexpr (IntElement<T>) sum = T(std::uint64_t(sum) + std::uint64_t(x));  // wraps
-    else sum = T(sum + x);
+    sum = wrapping_add(sum, *reinterpret_cast<const T*>(from));
   }
   static void row(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
     if constexpr (FloatElement<T>) {
@@ -103,6 +105,28 @@ struct AddTo {
     for (int64_t i = 0; i < n; ++i) one(to + i * to_step, from + i * from_step);
   }
 };
+
+/// Calls f(offsets, n) for the runs of elements [begin, end) along the innermost dimension, with the place of their
+/// first elements in each of three arrays.
+template <class F>
+void each_run(const IndexSpace& space, int64_t begin, int64_t end, const F& f) {
+  const int last = space.rank - 1;
+  int64_t at[max_rank], offsets[3];
+  space.locate(begin, at);
+  for (int a = 0; a < 3; ++a) offsets[a] = space.offset(a, at);
+  for (int64_t i = begin, n; i < end; i += n) {
+    n = std::min(space.inner() - at[last], end - i);
+    f(offsets, n);
+    for (int a = 0; a < 3; ++a) offsets[a] -= at[last] * space.strides[a][last];
+    at[last] = 0;
+    for (int d = last - 1; d >= 0; --d) {
+      const bool carries = ++at[d] == space.shape[d];
+      if (carries) at[d] = 0;
+      for (int a = 0; a < 3; ++a) offsets[a] += space.strides[a][d] * (carries ? 1 - space.shape[d] : 1);
+      if (!carries) break;
+    }
+  }
+}
 
 /// Steps of a run of elements, in bytes; of the index, in positions.
 struct Steps {
@@ -170,13 +194,10 @@ void scatter(int rank, const int64_t* shape, char* out, const int64_t* out_strid
   // A line goes to one piece whole: no two pieces write to the same target.
   const int64_t grain = std::max<int64_t>(lines_inside ? 64 : 1, map_grain / std::max<int64_t>(n, 1));
   parallel_for(space.numel, grain, [&](int64_t begin, int64_t end) {
-    int64_t at[max_rank];
-    for (int64_t i = begin, m; i < end; i += m) {
-      space.locate(i, at);
-      m = std::min(space.inner() - at[last], end - i);
-      scatter_block<Combine>(out + space.offset(0, at) * Combine::size, in + space.offset(1, at) * Combine::size,
-                             to.index.data + space.offset(2, at), along, to.skip, line, m, element, n, lines_inside);
-    }
+    each_run(space, begin, end, [&](const int64_t* at, int64_t lines) {
+      scatter_block<Combine>(out + at[0] * Combine::size, in + at[1] * Combine::size, to.index.data + at[2], along,
+                             to.skip, line, lines, element, n, lines_inside);
+    });
   });
 }
 
@@ -191,13 +212,9 @@ void gather(int rank, const int64_t* shape, char* out, const int64_t* out_stride
   const int64_t along = in_strides[from.dim] * Size;
   const Steps run{space.strides[0][last] * Size, space.strides[1][last] * Size, space.strides[2][last]};
   parallel_for(space.numel, map_grain, [&](int64_t begin, int64_t end) {
-    int64_t at[max_rank];
-    for (int64_t i = begin, n; i < end; i += n) {
-      space.locate(i, at);
-      n = std::min(space.inner() - at[last], end - i);
-      gather_run<Size>(out + space.offset(0, at) * Size, in + space.offset(1, at) * Size,
-                       from.index.data + space.offset(2, at), along, from.skip, run, n);
-    }
+    each_run(space, begin, end, [&](const int64_t* at, int64_t n) {
+      gather_run<Size>(out + at[0] * Size, in + at[1] * Size, from.index.data + at[2], along, from.skip, run, n);
+    });
   });
 }
 

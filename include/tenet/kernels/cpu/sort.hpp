@@ -62,6 +62,7 @@ struct Line {
 };
 
 TENET_NOINLINE inline void sort_line(Entry* e, int64_t n, Order order) {
+  if (order.count * 64 <= n) return std::partial_sort(e, e + order.count, e + n);  // a few of many
   if (order.count < n) std::nth_element(e, e + order.count, e + n);
   if (order.sorted) std::sort(e, e + order.count);
 }
