@@ -32,41 +32,32 @@ TENET_ALWAYS_INLINE void transpose_four(const char* from, int64_t from_stride, c
 }
 
 // out[r * out_stride + c] = in[r + c * in_stride] by square tiles, so that both sides use whole cache lines once.
-template <int Size>
-void transpose_tiles(int64_t rows, int64_t columns, char* out, int64_t out_stride, const char* in, int64_t in_stride) {
-  constexpr int64_t tile = 64 / Size < 32 ? 64 / Size : 32;
-  char lines[tile][tile * Size];
+inline void transpose(int64_t size, int64_t rows, int64_t columns, char* out, int64_t out_stride, const char* in,
+                      int64_t in_stride) {
+  constexpr int64_t tile = 16;
+  char lines[tile * tile * 8];
+  const int64_t line = tile * size;
   for (int64_t c = 0; c < columns; c += tile)
     for (int64_t r = 0; r < rows; r += tile) {
       const int64_t height = rows - r < tile ? rows - r : tile, width = columns - c < tile ? columns - c : tile;
-      const char* from = in + (r + c * in_stride) * Size;
-      char* to = out + (r * out_stride + c) * Size;
-      if (Size == 4 && height == tile && width == tile) {
-        for (int64_t j = 0; j < tile; ++j) std::memcpy(lines[j], from + j * in_stride * Size, tile * Size);
+      const char* from = in + (r + c * in_stride) * size;
+      char* to = out + (r * out_stride + c) * size;
+      if (size == 4 && height == tile && width == tile) {
+        for (int64_t j = 0; j < tile; ++j) std::memcpy(lines + j * tile * 4, from + j * in_stride * 4, tile * 4);
         for (int64_t i = 0; i < tile; i += 4)
           for (int64_t j = 0; j < tile; j += 4)
-            transpose_four(lines[j] + i * Size, tile * Size, to + (i * out_stride + j) * Size, out_stride * Size);
-        continue;
+            transpose_four(lines + (j * tile + i) * 4, tile * 4, to + (i * out_stride + j) * 4, out_stride * 4);
+      } else {
+        for (int64_t j = 0; j < width; ++j)
+          std::memcpy(lines + j * line, from + j * in_stride * size, std::size_t(height * size));
+        for (int64_t i = 0; i < height; ++i)
+          copy_strided(size, width, lines + i * size, line, to + i * out_stride * size, size);
       }
-      for (int64_t j = 0; j < width; ++j)
-        std::memcpy(lines[j], from + j * in_stride * Size, std::size_t(height * Size));
-      for (int64_t i = 0; i < height; ++i)
-        for (int64_t j = 0; j < width; ++j) std::memcpy(to + (i * out_stride + j) * Size, lines[j] + i * Size, Size);
     }
 }
 
-inline void transpose(std::size_t size, int64_t rows, int64_t columns, char* out, int64_t out_stride, const char* in,
-                      int64_t in_stride) {
-  const auto tiles = size == 1   ? transpose_tiles<1>
-                     : size == 2 ? transpose_tiles<2>
-                     : size == 4 ? transpose_tiles<4>
-                                 : transpose_tiles<8>;
-  tiles(rows, columns, out, out_stride, in, in_stride);
-}
-
 // Copies elements [begin, end) of the space without looking at them.
-inline void copy_piece(const IndexSpace& space, std::size_t size, char* out, const char* in, int64_t begin,
-                       int64_t end) {
+inline void copy_piece(const IndexSpace& space, int64_t size, char* out, const char* in, int64_t begin, int64_t end) {
   const int last = space.rank - 1;
   const int64_t to = space.strides[0][last], from = space.strides[1][last];
   int64_t index[max_rank];
@@ -74,13 +65,12 @@ inline void copy_piece(const IndexSpace& space, std::size_t size, char* out, con
   for (int64_t i = begin, n; i < end; i += n) {
     space.locate(i, index);
     n = space.inner() - index[last];
-    if (to == 1 && from == 1 && n * int64_t(size) >= 64) {
+    if (to == 1 && from == 1 && n * size >= 64) {
       n = n < end - i ? n : end - i;
-      std::memcpy(out + space.offset(0, index) * int64_t(size), in + space.offset(1, index) * int64_t(size),
-                  std::size_t(n) * size);
+      std::memcpy(out + space.offset(0, index) * size, in + space.offset(1, index) * size, std::size_t(n * size));
     } else if (space.dense[0]) {
       n = end - i;
-      gather(size, space, 1, i, n, in, out + i * int64_t(size));
+      gather(size, space, 1, i, n, in, out + i * size);
     } else {
       n = end - i < map_block ? end - i : map_block;
       gather(size, space, 1, i, n, in, buffer);
@@ -98,7 +88,7 @@ inline int transposed_dimension(const IndexSpace& space) {
   return -1;
 }
 
-TENET_NOINLINE inline void copy_units(int rank, const int64_t* shape, std::size_t size, char* out,
+TENET_NOINLINE inline void copy_units(int rank, const int64_t* shape, int64_t size, char* out,
                                       const int64_t* out_strides, const char* in, const int64_t* in_strides) {
   const int64_t* const strides[] = {out_strides, in_strides};
   const IndexSpace space(rank, shape, 2, strides);
@@ -123,8 +113,8 @@ TENET_NOINLINE inline void copy_units(int rank, const int64_t* shape, std::size_
       }
       to += row * space.strides[0][d];
       from += row;
-      transpose(size, rows - row < strip ? rows - row : strip, columns, out + to * int64_t(size), space.strides[0][d],
-                in + from * int64_t(size), space.strides[1][last]);
+      transpose(size, rows - row < strip ? rows - row : strip, columns, out + to * size, space.strides[0][d],
+                in + from * size, space.strides[1][last]);
     }
   });
 }
@@ -148,7 +138,7 @@ void copy(int rank, const int64_t* shape, Strided<To> out, Strided<const From> i
         std::memcpy(static_cast<void*>(out.data + begin), in.data + begin, std::size_t(end - begin) * sizeof(To));
       });
     }
-    detail::copy_units(rank, shape, sizeof(To), reinterpret_cast<char*>(out.data), out.strides,
+    detail::copy_units(rank, shape, int64_t(sizeof(To)), reinterpret_cast<char*>(out.data), out.strides,
                        reinterpret_cast<const char*>(in.data), in.strides);
   } else {
     map(detail::Cast<compute_t<To>, compute_t<From>>{}, rank, shape, out, in);

@@ -132,62 +132,46 @@ struct IndexSpace {
 
 namespace detail {
 
-// Writes n copies of an element of `Size` bytes.
 template <int Size>
-void repeat(const char* element, int64_t n, char* to) {
-  const int64_t few = n < 8 ? n : 8;
-  for (int64_t i = 0; i < few; ++i) std::memcpy(to + i * Size, element, Size);
-  for (int64_t done = few; done < n; done *= 2)
-    std::memcpy(to + done * Size, to, std::size_t((done < n - done ? done : n - done) * Size));
+void copy_strided_sized(int64_t n, const char* from, int64_t from_step, char* to, int64_t to_step) {
+  for (; n > 0; --n, from += from_step, to += to_step) std::memcpy(to, from, Size);
 }
 
-// Copies `count` elements of `Size` bytes, from element `begin` of the space on, into a contiguous buffer.
-template <int Size>
-void gather_sized(const IndexSpace& space, int a, int64_t begin, int64_t count, const char* data, char* buffer) {
-  space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
-    const char* from = data + at * Size;
-    if (stride == 1 && n >= 16) {
-      std::memcpy(buffer, from, std::size_t(n * Size));
-    } else if (stride == 0) {
-      repeat<Size>(from, n, buffer);
-    } else {
-      for (int64_t i = 0; i < n; ++i) std::memcpy(buffer + i * Size, from + i * stride * Size, Size);
+// Copies n elements of `size` bytes whose places are that many bytes apart.
+TENET_NOINLINE inline void copy_strided(int64_t size, int64_t n, const char* from, int64_t from_step, char* to, int64_t to_step) {
+  constexpr int64_t few = 16;
+  if (n > few && to_step == size && from_step == size) {
+    std::memcpy(to, from, std::size_t(n * size));
+  } else if (n > few && to_step == size && from_step == 0) {
+    copy_strided(size, few, from, 0, to, size);
+    for (int64_t done = few; done < n; done *= 2)
+      std::memcpy(to + done * size, to, std::size_t((done < n - done ? done : n - done) * size));
+  } else {
+    switch (size) {
+      case 1: return copy_strided_sized<1>(n, from, from_step, to, to_step);
+      case 2: return copy_strided_sized<2>(n, from, from_step, to, to_step);
+      case 4: return copy_strided_sized<4>(n, from, from_step, to, to_step);
+      default: return copy_strided_sized<8>(n, from, from_step, to, to_step);
     }
-    buffer += n * Size;
-  });
+  }
 }
 
-template <int Size>
-void scatter_sized(const IndexSpace& space, int a, int64_t begin, int64_t count, char* data, const char* buffer) {
-  space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
-    char* to = data + at * Size;
-    if (stride == 1 && n >= 16) {
-      std::memcpy(to, buffer, std::size_t(n * Size));
-    } else {
-      for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * stride * Size, buffer + i * Size, Size);
-    }
-    buffer += n * Size;
-  });
-}
-
-inline void gather(std::size_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, const char* data,
+// Copies `count` elements of `size` bytes, from element `begin` of the space on, into a contiguous buffer.
+TENET_NOINLINE inline void gather(int64_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, const char* data,
                    char* buffer) {
-  switch (size) {
-    case 1: return gather_sized<1>(space, a, begin, count, data, buffer);
-    case 2: return gather_sized<2>(space, a, begin, count, data, buffer);
-    case 4: return gather_sized<4>(space, a, begin, count, data, buffer);
-    default: return gather_sized<8>(space, a, begin, count, data, buffer);
-  }
+  space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
+    copy_strided(size, n, data + at * size, stride * size, buffer, size);
+    buffer += n * size;
+  });
 }
 
-inline void scatter(std::size_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, char* data,
+// The way back of gather.
+TENET_NOINLINE inline void scatter(int64_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, char* data,
                     const char* buffer) {
-  switch (size) {
-    case 1: return scatter_sized<1>(space, a, begin, count, data, buffer);
-    case 2: return scatter_sized<2>(space, a, begin, count, data, buffer);
-    case 4: return scatter_sized<4>(space, a, begin, count, data, buffer);
-    default: return scatter_sized<8>(space, a, begin, count, data, buffer);
-  }
+  space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
+    copy_strided(size, n, buffer, size, data + at * size, stride * size);
+    buffer += n * size;
+  });
 }
 
 }  // namespace detail

@@ -35,11 +35,11 @@ struct alignas(64) Buffer {
 };
 
 // Elements [i, i + n) of array `a` as contiguous values for a loop: in place where they already are.
-inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_place, int64_t i, const int64_t* index,
+TENET_NOINLINE inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_place, int64_t i, const int64_t* index,
                    int64_t n, Buffer& buffer) {
-  const std::size_t size = item_size(array.dtype);
+  const int64_t size = int64_t(item_size(array.dtype));
   const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
-  char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * int64_t(size);
+  char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * size;
   if (!in_place) {
     values = is_half || is_bfloat16 ? buffer.raw : buffer.values;
     gather(size, space, a, i, n, array.data, values);
@@ -52,11 +52,11 @@ inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_p
 }
 
 // The way back of fetch, for the output.
-inline void store(const IndexSpace& space, const Array& array, bool in_place, int64_t i, const int64_t* index,
+TENET_NOINLINE inline void store(const IndexSpace& space, const Array& array, bool in_place, int64_t i, const int64_t* index,
                   int64_t n, Buffer& buffer) {
-  const std::size_t size = item_size(array.dtype);
+  const int64_t size = int64_t(item_size(array.dtype));
   const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
-  char* to = in_place ? array.data + (space.dense[0] ? i : space.offset(0, index)) * int64_t(size) : buffer.raw;
+  char* to = in_place ? array.data + (space.dense[0] ? i : space.offset(0, index)) * size : buffer.raw;
   const float* floats = reinterpret_cast<const float*>(buffer.values);
   if (is_half) convert(n, reinterpret_cast<half*>(to), floats);
   if (is_bfloat16) convert(n, reinterpret_cast<bfloat16*>(to), floats);
@@ -67,7 +67,7 @@ inline bool is_reduced_precision(DType d) { return d == DType::float16 || d == D
 
 // Elements [begin, end) of the space. Long runs are taken one by one, so that what is contiguous in them is used in
 // place; short ones are gathered several at a time.
-inline void map_piece(const IndexSpace& space, const Array* arrays, Loop loop, const void* f, int64_t begin,
+TENET_NOINLINE inline void map_piece(const IndexSpace& space, const Array* arrays, Loop loop, const void* f, int64_t begin,
                       int64_t end) {
   Buffer buffers[max_operands];
   const int64_t inner = space.inner();
