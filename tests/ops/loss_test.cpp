@@ -258,6 +258,14 @@ TEST(CrossEntropy, OfHalvesAveragesInFloat) {
   EXPECT_NEAR(float(nll_loss(x, ones<std::int64_t>({n})).item()), -10, 0.01);
 }
 
+TEST(CrossEntropy, ASecondDerivativeIsTheLast) {
+  const auto x = from_vector<float>({1, 2, 3}, {1, 3}).requires_grad_();
+  const auto derive = [&](const Tensor<float>& y) { return sum(square(autograd::grad(y, x, {.create_graph = true}))); };
+  const auto loss = cross_entropy(x, classes({0}));
+  EXPECT_THROW(derive(derive(loss)).backward(), NotImplemented);
+  derive(derive(nll_loss(log_softmax(x, 1), classes({0})))).backward();
+}
+
 TEST(BinaryCrossEntropy, ClampsTheLogarithm) {
   const auto of = [](float p, float t) { return binary_cross_entropy(scalar(p), scalar(t)).item(); };
   EXPECT_EQ(of(0, 1), 100);

@@ -5,6 +5,7 @@
 // ShapeError, a weight of another element type DTypeError.
 #pragma once
 
+#include <tenet/kernels/cpu/cross_entropy_second.hpp>
 #include <tenet/kernels/cpu/nll.hpp>
 #include <tenet/ops/reduction.hpp>
 #include <tenet/ops/softmax.hpp>
@@ -70,16 +71,21 @@ inline void check_scores(const char* op, const Shape& x, const Shape& targets) {
       {op, ": target ", target, " (element ", row, ") is outside of ", classes, " classes, [0, ", classes - 1, "]"}));
 }
 
-template <class T>
-Tensor<T> class_weight(const char* op, const AnyTensor& weight, std::int64_t classes) {
-  if (!weight) return {};
+inline void check_class_weight(const char* op, const AnyTensor& weight, DType scores, std::int64_t classes) {
+  if (!weight) return;
   if (!(weight.shape() == Shape{classes})) {
     throw ShapeError(text({op, ": expected a weight for each of ", classes, " classes, got shape ", weight.shape()}));
   }
-  if (weight.dtype() != dtype_of<T>) {
-    throw DTypeError(text({op, ": expected weights of ", name(dtype_of<T>), ", got ", name(weight.dtype())}));
+  if (weight.dtype() != scores) {
+    throw DTypeError(text({op, ": expected weights of ", name(scores), ", got ", name(weight.dtype())}));
   }
-  return packed(Tensor<T>(weight));
+}
+
+/// The classes' weights for a kernel; undefined if none are given.
+template <class T>
+Tensor<T> class_weight(const char* op, const AnyTensor& weight, std::int64_t classes) {
+  check_class_weight(op, weight, dtype_of<T>, classes);
+  return weight ? packed(Tensor<T>(weight)) : Tensor<T>();
 }
 
 template <class T>
@@ -138,13 +144,35 @@ struct NllGrad {
   }
 };
 
+/// The gradient of CrossEntropyGrad, by the logits or by the gradients of the losses.
+struct CrossEntropyGrad2 {
+  struct Options {
+    detail::TargetOptions targets;
+    bool by_logits;
+  };
+  static constexpr const char* name = "cross_entropy_grad2";
+  template <class T>
+  static Tensor<T> forward(Context&, const Tensor<T>& gg, const Tensor<T>& g, const Tensor<T>& x,
+                           const Tensor<std::int64_t>& targets, const Tensor<T>& weight, Options o) {
+    Tensor<T> d = empty<T>(o.by_logits ? x.shape() : targets.shape());
+    cpu::cross_entropy_second(targets.numel(), o.targets.classes, x.data(),
+                              detail::kernel_targets(targets, weight, o.targets), g.data(), g.strides()[0], gg.data(),
+                              o.by_logits ? d.data() : nullptr, o.by_logits ? nullptr : d.data());
+    return d;
+  }
+  template <class T>
+  static void backward(Grad, const Tensor<T>&) {
+    throw NotImplemented("cross_entropy: cannot be differentiated a third time; nll_loss(log_softmax(x, 1)) can");
+  }
+};
+
 /// The gradient of CrossEntropy, in one pass.
 struct CrossEntropyGrad {
   static constexpr const char* name = "cross_entropy_grad";
   template <class T>
   static Tensor<T> forward(Context& ctx, const Tensor<T>& g, const Tensor<T>& x, const Tensor<std::int64_t>& targets,
                            const Tensor<T>& weight, detail::TargetOptions o) {
-    ctx.keep(g, ctx.wants(1));
+    ctx.keep(g);
     ctx.keep(x);
     ctx.keep(targets);
     ctx.keep(weight, weight.defined());
@@ -153,22 +181,15 @@ struct CrossEntropyGrad {
                                 g.data(), g.strides()[0], dx.data());
     return dx;
   }
-  // The gradient is g * (a * softmax(x) - what does not depend on x).
   template <class T>
   static void backward(Grad grad, const Tensor<T>& gg) {
-    const Tensor<T> x = grad.kept<T>(1), weight = grad.kept<T>(3);
-    const auto targets = grad.kept<std::int64_t>(2);
-    const auto& o = grad.options<detail::TargetOptions>();
-    if (grad.wants(0)) {
-      const Tensor<T> unit = apply<CrossEntropyGrad>(ones<T>(targets.shape()), x, targets, weight, o);
-      grad[0] = sum(mul(gg, unit), {1});
-    }
-    if (grad.wants(1)) {
-      Tensor<T> a = empty<T>(targets.shape());
-      cpu::softmax_weights(targets.numel(), o.classes, detail::kernel_targets(targets, weight, o), a.data());
-      const Tensor<T> scaled = mul(gg, unsqueeze(mul(grad.kept<T>(0), a), 1));
-      grad[1] = apply<SoftmaxGrad>(apply<Softmax>(x), contiguous(scaled));
-    }
+    const auto by = [&](bool logits) {
+      return apply<CrossEntropyGrad2>(contiguous(gg), grad.kept<T>(0), grad.kept<T>(1), grad.kept<std::int64_t>(2),
+                                      grad.kept<T>(3),
+                                      CrossEntropyGrad2::Options{grad.options<detail::TargetOptions>(), logits});
+    };
+    if (grad.wants(0)) grad[0] = by(false);
+    if (grad.wants(1)) grad[1] = by(true);
   }
 };
 

@@ -121,17 +121,13 @@ struct Mean {
     Reduced reduced;
     double count;
   };
-  struct Reducer : cpu::Sum {
-    double count = 1;
-    template <class S>
-    S finish(S s, std::int64_t) const {
-      return s / S(count);
-    }
-  };
   static constexpr const char* name = "mean";
   template <class T>
   static Tensor<T> forward(Context&, const Tensor<T>& x, Options o) {
-    return reduce<T>(Reducer{{}, o.count}, x, o.reduced);
+    const Tensor<cpu::compute_t<T>> sums = reduce<cpu::compute_t<T>>(cpu::Sum{}, x, o.reduced);
+    Tensor<T> y = empty<T>(sums.shape());
+    detail::run_unary(detail::Function<DivideBy>{DivideBy(o.count)}, y, sums);
+    return y;
   }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& g) {

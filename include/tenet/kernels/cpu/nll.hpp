@@ -1,5 +1,5 @@
-// Negative log-likelihood of log-probabilities [rows, classes] and class targets, its gradient, and the weights that
-// the classes give to the rows. Targets have to be valid (find_bad_target).
+// Negative log-likelihood of log-probabilities [rows, classes] and class targets, its gradient, and the weight of all
+// rows. Targets have to be valid (find_bad_target).
 #pragma once
 
 #include <tenet/kernels/cpu/cross_entropy.hpp>
@@ -44,21 +44,6 @@ double total_weight(int64_t rows, const CrossEntropyTargets<T>& targets) {
     if (t != targets.ignore_index) sum += targets.weight ? cast<double>(targets.weight[t]) : 1;
   }
   return sum;
-}
-
-/// out[r] = (1 - e) w[t] + (e / n) sum of w: how much of softmax(x[r]) the gradient of a row's cross-entropy holds; 0
-/// where it is ignored.
-template <class T>
-void softmax_weights(int64_t rows, int64_t n, const CrossEntropyTargets<T>& targets, T* out) {
-  double sum = 0;
-  for (int64_t c = 0; c < n; ++c) sum += targets.weight ? cast<double>(targets.weight[c]) : 1;
-  const double e = targets.label_smoothing;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t t = targets.classes[r];
-    const bool ignored = t == targets.ignore_index;
-    const double w = targets.weight && !ignored ? cast<double>(targets.weight[t]) : 1;
-    out[r] = cast<T>(ignored ? 0 : (1 - e) * w + e / double(n) * sum);
-  }
 }
 
 }  // namespace cpu
