@@ -129,7 +129,7 @@ class Reduction {
   void reduce_along() const {
     const int64_t n = plan_.count(), chunks = (n - 1) / reduce_chunk + 1;
     const int64_t grain = chunks > 1 ? map_grain / reduce_chunk : n < map_grain ? map_grain / n : 1;
-    const auto states = chunks > 1 ? std::make_unique<State[]>(std::size_t(outputs() * chunks)) : nullptr;
+    const auto states = chunks > 1 ? std::make_unique_for_overwrite<State[]>(std::size_t(outputs() * chunks)) : nullptr;
     parallel_for(outputs() * chunks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t o = t / chunks, first = t % chunks * reduce_chunk;
@@ -190,7 +190,7 @@ class Reduction {
     const int64_t n = plan_.count(), chunks = (n - 1) / reduce_rows + 1, width = plan_.kept.inner();
     const int64_t strips = (width - 1) / map_block + 1, lines = outputs() / width, tasks = lines * strips * chunks;
     const int64_t work = (n < reduce_rows ? n : reduce_rows) * (width < map_block ? width : map_block);
-    const auto states = std::make_unique<State[]>(std::size_t(outputs() * chunks));
+    const auto states = std::make_unique_for_overwrite<State[]>(std::size_t(outputs() * chunks));
     parallel_for(tasks, work < map_grain ? map_grain / work : 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t strip = t % strips, c = t / strips % chunks, line = t / strips / chunks;

@@ -131,7 +131,7 @@ class Row {
   using C = compute_t<T>;
   static constexpr bool converts = !std::is_same_v<C, T>;
 
-  explicit Row(int64_t n) : n_(n), copy_(converts ? std::make_unique<C[]>(std::size_t(n)) : nullptr) {}
+  explicit Row(int64_t n) : n_(n), copy_(converts ? std::make_unique_for_overwrite<C[]>(std::size_t(n)) : nullptr) {}
 
   const C* read(const T* row) {
     if constexpr (converts) {
