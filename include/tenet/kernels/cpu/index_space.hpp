@@ -138,7 +138,8 @@ void copy_strided_sized(int64_t n, const char* from, int64_t from_step, char* to
 }
 
 // Copies n elements of `size` bytes whose places are that many bytes apart.
-TENET_NOINLINE inline void copy_strided(int64_t size, int64_t n, const char* from, int64_t from_step, char* to, int64_t to_step) {
+TENET_NOINLINE inline void copy_strided(int64_t size, int64_t n, const char* from, int64_t from_step, char* to,
+                                        int64_t to_step) {
   constexpr int64_t few = 16;
   if (n > few && to_step == size && from_step == size) {
     std::memcpy(to, from, std::size_t(n * size));
@@ -157,8 +158,8 @@ TENET_NOINLINE inline void copy_strided(int64_t size, int64_t n, const char* fro
 }
 
 // Copies `count` elements of `size` bytes, from element `begin` of the space on, into a contiguous buffer.
-TENET_NOINLINE inline void gather(int64_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, const char* data,
-                   char* buffer) {
+TENET_NOINLINE inline void gather(int64_t size, const IndexSpace& space, int a, int64_t begin, int64_t count,
+                                  const char* data, char* buffer) {
   space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
     copy_strided(size, n, data + at * size, stride * size, buffer, size);
     buffer += n * size;
@@ -166,8 +167,8 @@ TENET_NOINLINE inline void gather(int64_t size, const IndexSpace& space, int a, 
 }
 
 // The way back of gather.
-TENET_NOINLINE inline void scatter(int64_t size, const IndexSpace& space, int a, int64_t begin, int64_t count, char* data,
-                    const char* buffer) {
+TENET_NOINLINE inline void scatter(int64_t size, const IndexSpace& space, int a, int64_t begin, int64_t count,
+                                   char* data, const char* buffer) {
   space.runs(a, begin, count, [&](int64_t at, int64_t stride, int64_t n) {
     copy_strided(size, n, buffer, size, data + at * size, stride * size);
     buffer += n * size;

@@ -35,8 +35,8 @@ struct alignas(64) Buffer {
 };
 
 // Elements [i, i + n) of array `a` as contiguous values for a loop: in place where they already are.
-TENET_NOINLINE inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_place, int64_t i, const int64_t* index,
-                   int64_t n, Buffer& buffer) {
+TENET_NOINLINE inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_place, int64_t i,
+                                  const int64_t* index, int64_t n, Buffer& buffer) {
   const int64_t size = int64_t(item_size(array.dtype));
   const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
   char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * size;
@@ -52,8 +52,8 @@ TENET_NOINLINE inline void* fetch(const IndexSpace& space, const Array& array, i
 }
 
 // The way back of fetch, for the output.
-TENET_NOINLINE inline void store(const IndexSpace& space, const Array& array, bool in_place, int64_t i, const int64_t* index,
-                  int64_t n, Buffer& buffer) {
+TENET_NOINLINE inline void store(const IndexSpace& space, const Array& array, bool in_place, int64_t i,
+                                 const int64_t* index, int64_t n, Buffer& buffer) {
   const int64_t size = int64_t(item_size(array.dtype));
   const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
   char* to = in_place ? array.data + (space.dense[0] ? i : space.offset(0, index)) * size : buffer.raw;
@@ -67,8 +67,8 @@ inline bool is_reduced_precision(DType d) { return d == DType::float16 || d == D
 
 // Elements [begin, end) of the space. Long runs are taken one by one, so that what is contiguous in them is used in
 // place; short ones are gathered several at a time.
-TENET_NOINLINE inline void map_piece(const IndexSpace& space, const Array* arrays, Loop loop, const void* f, int64_t begin,
-                      int64_t end) {
+TENET_NOINLINE inline void map_piece(const IndexSpace& space, const Array* arrays, Loop loop, const void* f,
+                                     int64_t begin, int64_t end) {
   Buffer buffers[max_operands];
   const int64_t inner = space.inner();
   const bool by_runs = inner >= map_block / 4;
