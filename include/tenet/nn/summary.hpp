@@ -59,16 +59,20 @@ inline std::string table(const std::vector<ModuleSlot>& modules, const ShapeObse
   const std::string line(width[0] + width[1] + width[2] + 4, '-');
   std::string out;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    out += padded(rows[i][0], width[0]) + "  " + padded(rows[i][1], width[1]) + "  " +
-           padded(rows[i][2], width[2], true) + "\n";
-    if (i == 0) out += line + "\n";
+    out +=
+        padded(rows[i][0], width[0]) + "  " + padded(rows[i][1], width[1]) + "  " + padded(rows[i][2], width[2], true);
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += i == 0 ? "\n" + line + "\n" : "\n";
   }
-  std::int64_t total = 0, bytes = 0;
+  std::int64_t total = 0, frozen = 0, bytes = 0;
   for (const AnyTensor& p : parameters) {
     total += p.numel();
+    if (!p.requires_grad()) frozen += p.numel();
     bytes += p.numel() * std::int64_t(item_size(p.dtype()));
   }
-  return out + line + "\n" + grouped(total) + " parameters, " + grouped(bytes) + " bytes\n";
+  out += line + "\n" + grouped(total) + " parameters, " + grouped(bytes) + " bytes";
+  if (frozen) out += "; " + grouped(frozen) + " of them frozen";
+  return out + "\n";
 }
 
 /// Evaluation mode for modules while it lives; each has its own mode back afterwards.

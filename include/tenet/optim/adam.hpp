@@ -75,6 +75,7 @@ class Adam : public GroupedOptimizer<Adam, AdamOptions> {
  public:
   static constexpr const char* name = "Adam";
   static constexpr const char* state_names[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  static constexpr std::size_t states_needed = 2;
 
   TENET_TAG explicit Adam(const std::vector<AnyTensor>& params, const AdamOptions& options = {}) {
     add_param_group(params, options);
@@ -91,6 +92,7 @@ class AdamW : public GroupedOptimizer<AdamW, AdamWOptions> {
  public:
   static constexpr const char* name = "AdamW";
   static constexpr const char* state_names[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  static constexpr std::size_t states_needed = 2;
 
   TENET_TAG explicit AdamW(const std::vector<AnyTensor>& params, const AdamWOptions& options = {}) {
     add_param_group(params, options);

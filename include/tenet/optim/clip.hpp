@@ -16,9 +16,21 @@ struct ClipOptions {
 inline namespace TENET_CONFIG {
 namespace detail {
 
-/// f(data, n) for the gradient of each parameter that has one, in memory that it may write.
+/// f(data, n) for the gradient of each parameter that has one, to be read.
 template <class F>
 void each_gradient(const char* op, const std::vector<AnyTensor>& params, F f) {
+  for (const AnyTensor& p : params) {
+    if (!p.impl()->grad) continue;
+    dispatch_floating(op, p.dtype(), [&]<class T>(T) {
+      const Tensor<T> g = packed(Tensor<T>(p.grad_any()));
+      f(static_cast<const T*>(g.data()), g.numel());
+    });
+  }
+}
+
+/// Replaces each element of the gradients by f(element).
+template <class F>
+void change_gradients(const char* op, const std::vector<AnyTensor>& params, F f) {
   for (const AnyTensor& p : params) {
     if (!p.impl()->grad) continue;
     dispatch_floating(op, p.dtype(), [&]<class T>(T) {
@@ -27,39 +39,60 @@ void each_gradient(const char* op, const std::vector<AnyTensor>& params, F f) {
         g = packed(g);
         p.impl()->grad = g.ref();
       }
-      f(g.data(), g.numel());
+      for (std::int64_t i = 0; i < g.numel(); ++i) g.data()[i] = f(g.data()[i]);
       ++g.impl()->storage->version;
     });
   }
+}
+
+/// The greatest absolute value in all gradients; NaN if there is one.
+inline double greatest_gradient(const char* op, const std::vector<AnyTensor>& params) {
+  double greatest = 0;
+  each_gradient(op, params, [&]<class T>(const T* g, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double a = std::abs(double(g[i]));
+      if (a > greatest || a != a) greatest = a;
+    }
+  });
+  return greatest;
+}
+
+/// The p-norm of all gradients over `unit`, summed in double.
+inline double gradient_norm(const char* op, const std::vector<AnyTensor>& params, double p, double unit) {
+  double sum = 0;
+  each_gradient(op, params, [&]<class T>(const T* g, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double a = std::abs(double(g[i])) / unit;
+      sum += p == 2 ? a * a : std::pow(a, p);
+    }
+  });
+  return p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
 }
 
 }  // namespace detail
 
 /// Scales the gradients of `params` so that the norm of all of them together is at most `max_norm`; returns the
 /// norm before, summed in double. If it is not finite, throws Error where asked to, else leaves the gradients
-/// untouched. Throws Error for max_norm < 0 and norm_type <= 0.
+/// untouched. Throws Error for max_norm < 0 and norm_type <= 0. The scale is max_norm / norm, where PyTorch adds 1e-6
+/// to the norm.
 inline double clip_grad_norm_(const std::vector<AnyTensor>& params, double max_norm, const ClipOptions& options = {}) {
   if (!(max_norm >= 0)) throw Error(text({"clip_grad_norm_: expected max_norm >= 0, got ", max_norm}));
   if (!(options.norm_type > 0)) throw Error(text({"clip_grad_norm_: expected norm_type > 0, got ", options.norm_type}));
   const double p = options.norm_type;
-  double sum = 0;
-  detail::each_gradient("clip_grad_norm_", params, [&]<class T>(const T* g, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double a = std::abs(double(g[i]));
-      if (std::isinf(p)) sum = a > sum || a != a ? a : sum;
-      else sum += p == 2 ? a * a : std::pow(a, p);
-    }
-  });
-  const double norm = p == 2 ? std::sqrt(sum) : std::isinf(p) ? sum : std::pow(sum, 1 / p);
+  double norm = std::isinf(p) ? detail::greatest_gradient("clip_grad_norm_", params)
+                              : detail::gradient_norm("clip_grad_norm_", params, p, 1);
+  if (!std::isfinite(norm)) {  // the sum may have overflowed, not the gradients
+    const double greatest = detail::greatest_gradient("clip_grad_norm_", params);
+    norm =
+        std::isfinite(greatest) ? greatest * detail::gradient_norm("clip_grad_norm_", params, p, greatest) : greatest;
+  }
   if (!std::isfinite(norm)) {
     if (options.error_if_nonfinite) throw Error(text({"clip_grad_norm_: the norm of the gradients is ", norm}));
     return norm;
   }
-  const double scale = max_norm / (norm + 1e-6);
-  if (scale < 1) {
-    detail::each_gradient("clip_grad_norm_", params, [&]<class T>(T* g, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) g[i] = T(double(g[i]) * scale);
-    });
+  if (norm > max_norm) {
+    const double scale = max_norm / norm;
+    detail::change_gradients("clip_grad_norm_", params, [&]<class T>(T g) { return T(double(g) * scale); });
   }
   return norm;
 }
@@ -67,9 +100,9 @@ inline double clip_grad_norm_(const std::vector<AnyTensor>& params, double max_n
 /// Limits every element of the gradients to [-value, value]; NaN stays. Throws Error for value < 0.
 inline void clip_grad_value_(const std::vector<AnyTensor>& params, double value) {
   if (!(value >= 0)) throw Error(text({"clip_grad_value_: expected a value >= 0, got ", value}));
-  detail::each_gradient("clip_grad_value_", params, [&]<class T>(T* g, std::int64_t n) {
+  detail::change_gradients("clip_grad_value_", params, [&]<class T>(T g) {
     const T high = T(value), low = T(-value);
-    for (std::int64_t i = 0; i < n; ++i) g[i] = g[i] > high ? high : g[i] < low ? low : g[i];
+    return g > high ? high : g < low ? low : g;
   });
 }
 

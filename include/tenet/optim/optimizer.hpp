@@ -57,12 +57,15 @@ class Optimizer {
     std::vector<ParamState> states(states_.size());
     std::size_t used = rates.size();
     for (std::size_t i = 0; i < states.size(); ++i) {
-      const AnyTensor* step = nn::detail::find(dict, state_key(i, "step"));
+      const std::string step_key = state_key(i, "step");
+      const AnyTensor* step = nn::detail::find(dict, step_key);
       if (!step) continue;
       states[i].step = Tensor<std::int64_t>(*step).item();
+      if (states[i].step < 1) throw Error(text({"optimizer: expected ", step_key, " >= 1, got ", states[i].step}));
       ++used;
       for (std::size_t k = 0; k < states[i].tensors.size() && state_name(k); ++k) {
         const std::string key = state_key(i, state_name(k));
+        if (needs_state(k)) require(dict, key);
         const AnyTensor* t = nn::detail::find(dict, key);
         if (!t) continue;
         const AnyTensor& p = params_[i];
@@ -85,8 +88,11 @@ class Optimizer {
  protected:
   /// The name of the k-th tensor of a state, or null.
   virtual const char* state_name(std::size_t k) const = 0;
+  /// Whether it is there from the first step on, whatever the options.
+  virtual bool needs_state(std::size_t k) const = 0;
 
   TENET_TAG void add_params(const std::vector<AnyTensor>& params) {
+    std::vector<AnyTensor> all = params_;  // all or none
     for (const AnyTensor& p : params) {
       if (!p.requires_grad() || !p.is_leaf()) {
         throw Error(text({"optimizer: expected leaves that require a gradient, got a tensor of shape ", p.shape(),
@@ -94,12 +100,13 @@ class Optimizer {
       }
       if (!p.is_contiguous())
         throw Error(text({"optimizer: expected contiguous parameters, got strides ", p.strides()}));
-      for (const AnyTensor& q : params_) {
+      for (const AnyTensor& q : all) {
         if (q.is(p)) throw Error(text({"optimizer: a parameter of shape ", p.shape(), " was given twice"}));
       }
-      params_.push_back(p);
-      states_.emplace_back();
+      all.push_back(p);
     }
+    states_.resize(all.size());
+    params_ = std::move(all);
   }
 
   std::vector<AnyTensor> params_;
@@ -113,8 +120,8 @@ class Optimizer {
   }
 };
 
-/// An optimizer whose groups carry `Options`. `Self` gives check(options) and
-/// update(options, parameter, gradient, state) for one parameter of any floating type.
+/// An optimizer whose groups carry `Options`. `Self` gives check(options), update(options, parameter, gradient, state)
+/// for one parameter of any floating type, the names of its states and how many of them every step has.
 template <class Self, class Options>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -150,6 +157,7 @@ class GroupedOptimizer : public Optimizer {
   TENET_TAG const char* state_name(std::size_t k) const override {
     return k < std::size(Self::state_names) ? Self::state_names[k] : nullptr;
   }
+  TENET_TAG bool needs_state(std::size_t k) const override { return k < Self::states_needed; }
 
  private:
   struct Group {

@@ -1,6 +1,7 @@
-// Learning rates over time. Each schedule is a closed form of the step count, so that it can be resumed at any
-// step. `warmup` steps raise the rate linearly from `warmup_start` times what it will be; the schedule begins
-// after them. See torch.optim.lr_scheduler.
+// Learning rates over time. Each schedule is a closed form of the step count and of the rates that the optimizer had
+// when the schedule was made, so that it can be resumed at any step: make it, then load the optimizer's state, then
+// call set_step(). `warmup` steps raise the rate linearly from `warmup_start` times what it will be; the schedule
+// begins after them. See torch.optim.lr_scheduler.
 #pragma once
 
 #include <tenet/optim/optimizer.hpp>
@@ -70,6 +71,30 @@ class StepLR final : public LRScheduler {
     return base * std::pow(o_.gamma, double(t / o_.step_size));
   }
   StepLROptions o_;
+};
+
+struct MultiStepLROptions {
+  std::vector<std::int64_t> milestones;  ///< steps at which the rate falls, in any order
+  double gamma = 0.1;
+  std::int64_t warmup = 0;
+  double warmup_start = 1.0 / 3;
+};
+
+/// lr = base * gamma ^ (the number of milestones <= t).
+class MultiStepLR final : public LRScheduler {
+ public:
+  TENET_TAG MultiStepLR(Optimizer& optimizer, MultiStepLROptions options)
+      : LRScheduler(optimizer, options.warmup, options.warmup_start), o_(std::move(options)) {
+    set_step(0);
+  }
+
+ private:
+  TENET_TAG double rate(std::int64_t t, double base) const override {
+    int passed = 0;
+    for (const std::int64_t m : o_.milestones) passed += m <= t;
+    return base * std::pow(o_.gamma, passed);
+  }
+  MultiStepLROptions o_;
 };
 
 struct ExponentialLROptions {
@@ -155,8 +180,8 @@ struct OneCycleLROptions {
   double final_div_factor = 1e4;  ///< and ends at that over final_div_factor
 };
 
-/// Rises to max_lr and falls to almost nothing, both along a cosine; one step a batch. Step `total_steps` and those
-/// after throw Error. Smith and Topin, "Super-convergence", 2018.
+/// Rises to max_lr and falls to almost nothing, both along a cosine; one step a batch, `total_steps` in all. One more
+/// throws Error. The momentum stays as it is. Smith and Topin, "Super-convergence", 2018.
 class OneCycleLR final : public LRScheduler {
  public:
   TENET_TAG OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
@@ -170,13 +195,13 @@ class OneCycleLR final : public LRScheduler {
 
  private:
   TENET_TAG double rate(std::int64_t t, double) const override {
-    if (t >= o_.total_steps) {
+    if (t > o_.total_steps) {
       throw Error(text({"OneCycleLR: step ", t, " is past the ", o_.total_steps, " steps it was made for"}));
     }
     const double first = o_.max_lr / o_.div_factor, last = first / o_.final_div_factor;
     const double peak = o_.pct_start * double(o_.total_steps) - 1, end = double(o_.total_steps) - 1, now = double(t);
-    if (now <= peak) return between(first, o_.max_lr, now / peak);
-    return between(o_.max_lr, last, end > peak ? (now - peak) / (end - peak) : 1);
+    if (now <= peak) return peak > 0 ? between(first, o_.max_lr, now / peak) : o_.max_lr;
+    return now < end ? between(o_.max_lr, last, (now - peak) / (end - peak)) : last;
   }
   TENET_TAG static double between(double from, double to, double part) {
     return to + (from - to) * (1 + std::cos(std::numbers::pi * part)) / 2;

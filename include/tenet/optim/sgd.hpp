@@ -16,11 +16,13 @@ struct SGDOptions {
 };
 
 /// p -= lr b, where b = momentum b + (1 - dampening) (g + weight_decay p), and b = g + weight_decay p in the first
-/// step; with `nesterov`, p -= lr (g + momentum b). Throws Error for options out of range. See torch.optim.SGD.
+/// step with a momentum; with `nesterov`, p -= lr (g + momentum b). Throws Error for options out of range. See
+/// torch.optim.SGD.
 class SGD : public GroupedOptimizer<SGD, SGDOptions> {
  public:
   static constexpr const char* name = "SGD";
   static constexpr const char* state_names[] = {"momentum_buffer"};
+  static constexpr std::size_t states_needed = 0;
 
   TENET_TAG explicit SGD(const std::vector<AnyTensor>& params, const SGDOptions& options = {}) {
     add_param_group(params, options);
@@ -36,6 +38,7 @@ class SGD : public GroupedOptimizer<SGD, SGDOptions> {
   }
   TENET_TAG static void update(const SGDOptions& o, const AnyTensor& p, const AnyTensor& grad, ParamState& state) {
     dispatch_floating("SGD", p.dtype(), [&]<class T>(T) {
+      const bool first = !state.tensors[0];
       T* buffer = o.momentum != 0 ? detail::state_data<T>(state.tensors[0], p) : nullptr;
       cpu::sgd_update<T>({.lr = o.lr,
                           .momentum = o.momentum,
@@ -43,7 +46,7 @@ class SGD : public GroupedOptimizer<SGD, SGDOptions> {
                           .weight_decay = o.weight_decay,
                           .nesterov = o.nesterov,
                           .maximize = o.maximize,
-                          .first = state.step == 1},
+                          .first = first},
                          p.numel(), static_cast<T*>(p.data_ptr()), detail::gradient<T>(grad).data(), buffer);
     });
   }
