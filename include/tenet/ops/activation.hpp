@@ -16,6 +16,8 @@ enum class GeluApproximate { none, tanh };
 
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Relu : UnaryOp<Relu> {
   static constexpr const char* name = "relu";
   static constexpr Keeps keeps = Keeps::output;
@@ -205,61 +207,63 @@ struct Mish : UnaryOp<Mish> {
   }
 };
 
+}  // namespace op
+
 /// max(x, 0); NaN stays. Gradient 0 at 0, and 1 at NaN.
 template <TensorLike X>
 tensor_t<X> relu(X&& x) {
-  return apply<Relu>(as_tensor(std::forward<X>(x)), Relu{});
+  return apply<op::Relu>(as_tensor(std::forward<X>(x)), op::Relu{});
 }
 /// x if x > 0, else negative_slope * x (Maas, Hannun and Ng, Rectifier nonlinearities improve neural network
 /// acoustic models, 2013).
 template <TensorLike X>
 tensor_t<X> leaky_relu(X&& x, double negative_slope = 0.01) {
-  return apply_float<LeakyRelu>(std::forward<X>(x), LeakyRelu{{}, negative_slope});
+  return apply_float<op::LeakyRelu>(std::forward<X>(x), op::LeakyRelu{{}, negative_slope});
 }
 /// 1 / (1 + e^-x).
 template <TensorLike X>
 tensor_t<X> sigmoid(X&& x) {
-  return apply_float<Sigmoid>(std::forward<X>(x));
+  return apply_float<op::Sigmoid>(std::forward<X>(x));
 }
 /// Hyperbolic tangent.
 template <TensorLike X>
 tensor_t<X> tanh(X&& x) {
-  return apply_float<Tanh>(std::forward<X>(x));
+  return apply_float<op::Tanh>(std::forward<X>(x));
 }
 /// x times the normal distribution function at x (Hendrycks and Gimpel, Gaussian error linear units, 2016).
 template <TensorLike X>
 tensor_t<X> gelu(X&& x, GeluApproximate approximate = GeluApproximate::none) {
-  return approximate == GeluApproximate::none ? apply_float<Gelu>(std::forward<X>(x))
-                                              : apply_float<GeluTanh>(std::forward<X>(x));
+  return approximate == GeluApproximate::none ? apply_float<op::Gelu>(std::forward<X>(x))
+                                              : apply_float<op::GeluTanh>(std::forward<X>(x));
 }
 /// x * sigmoid(x), also called swish (Elfwing, Uchibe and Doya, Sigmoid-weighted linear units, 2017).
 template <TensorLike X>
 tensor_t<X> silu(X&& x) {
-  return apply_float<Silu>(std::forward<X>(x));
+  return apply_float<op::Silu>(std::forward<X>(x));
 }
 /// x if x > 0, else alpha * (e^x - 1) (Clevert, Unterthiner and Hochreiter, Fast and accurate deep network learning
 /// by exponential linear units, 2015).
 template <TensorLike X>
 tensor_t<X> elu(X&& x, double alpha = 1) {
-  return apply_float<Elu>(std::forward<X>(x), Elu{{}, alpha});
+  return apply_float<op::Elu>(std::forward<X>(x), op::Elu{{}, alpha});
 }
 /// elu with the alpha and scale that keep mean 0 and variance 1 (Klambauer et al., Self-normalizing neural networks,
 /// 2017).
 template <TensorLike X>
 tensor_t<X> selu(X&& x) {
-  return apply_float<Elu>(std::forward<X>(x), Elu{{}, 1.6732632423543772, 1.0507009873554805});
+  return apply_float<op::Elu>(std::forward<X>(x), op::Elu{{}, 1.6732632423543772, 1.0507009873554805});
 }
 /// log(1 + e^(beta x)) / beta, and x itself where beta x > threshold. Throws Error if beta is 0.
 template <TensorLike X>
 tensor_t<X> softplus(X&& x, double beta = 1, double threshold = 20) {
   if (beta == 0) throw Error("softplus: expected beta other than 0");
-  return apply_float<Softplus>(std::forward<X>(x), Softplus{{}, beta, threshold});
+  return apply_float<op::Softplus>(std::forward<X>(x), op::Softplus{{}, beta, threshold});
 }
 /// x within [low, high], else the bound; gradient 0 at the bounds. Throws Error unless low <= high.
 template <TensorLike X>
 tensor_t<X> hardtanh(X&& x, double low = -1, double high = 1) {
   if (!(low <= high)) throw Error(text({"hardtanh: expected low <= high, got ", low, " and ", high}));
-  return apply_float<Hardtanh>(std::forward<X>(x), Hardtanh{{}, low, high});
+  return apply_float<op::Hardtanh>(std::forward<X>(x), op::Hardtanh{{}, low, high});
 }
 /// min(max(x, 0), 6).
 template <TensorLike X>
@@ -269,30 +273,30 @@ tensor_t<X> relu6(X&& x) {
 /// x * relu6(x + 3) / 6 (Howard et al., Searching for MobileNetV3, 2019).
 template <TensorLike X>
 tensor_t<X> hardswish(X&& x) {
-  return apply_float<Hardswish>(std::forward<X>(x));
+  return apply_float<op::Hardswish>(std::forward<X>(x));
 }
 /// x * tanh(softplus(x)) (Misra, Mish: a self regularized non-monotonic activation function, 2019).
 template <TensorLike X>
 tensor_t<X> mish(X&& x) {
-  return apply_float<Mish>(std::forward<X>(x));
+  return apply_float<op::Mish>(std::forward<X>(x));
 }
 
 /// x <- max(x, 0); see relu. Throws as every change in place (ops/inplace.hpp).
 template <TensorLike X>
 const X& relu_(const X& x) {
-  apply_inplace(static_cast<const tensor_t<X>&>(x), Relu{});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::Relu{});
   return x;
 }
 /// x <- sigmoid(x).
 template <TensorLike X>
 const X& sigmoid_(const X& x) {
-  apply_inplace(static_cast<const tensor_t<X>&>(x), Sigmoid{});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::Sigmoid{});
   return x;
 }
 /// x <- tanh(x).
 template <TensorLike X>
 const X& tanh_(const X& x) {
-  apply_inplace(static_cast<const tensor_t<X>&>(x), Tanh{});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::Tanh{});
   return x;
 }
 

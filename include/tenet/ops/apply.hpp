@@ -1,6 +1,6 @@
 // apply<Op>(inputs..., options): the one way an operation runs.
 //
-// An operation is a struct:
+// An operation is a struct in namespace op, out of the way of a user's own names:
 //   struct Mul {
 //     static constexpr const char* name = "mul";
 //     template <class A, class B> static tensor_t<A> forward(Context& ctx, A&& a, B&& b);   // checks and computes

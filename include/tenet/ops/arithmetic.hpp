@@ -10,6 +10,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Neg : UnaryOp<Neg> {
   static constexpr const char* name = "neg";
   static constexpr Keeps keeps = Keeps::nothing;
@@ -87,6 +89,8 @@ struct Div : BinaryOp<Div> {
   }
 };
 
+}  // namespace op
+
 /// A number that may stand beside a tensor of T: any, but no fraction beside integers.
 template <class V, class T>
 concept ScalarFor = std::is_arithmetic_v<V> &&(FloatElement<T> || !std::is_floating_point_v<V>);
@@ -94,33 +98,33 @@ concept ScalarFor = std::is_arithmetic_v<V> &&(FloatElement<T> || !std::is_float
 /// -x, elementwise.
 template <TensorLike X>
 tensor_t<X> neg(X&& x) {
-  return apply<Neg>(std::forward<X>(x), Neg{});
+  return apply<op::Neg>(std::forward<X>(x), op::Neg{});
 }
 /// a + b, elementwise.
 template <TensorLike A, TensorLike B>
 tensor_t<A> add(A&& a, B&& b) {
-  return apply<Add>(std::forward<A>(a), std::forward<B>(b));
+  return apply<op::Add>(std::forward<A>(a), std::forward<B>(b));
 }
 /// a - b, elementwise.
 template <TensorLike A, TensorLike B>
 tensor_t<A> sub(A&& a, B&& b) {
-  return apply<Sub>(std::forward<A>(a), std::forward<B>(b));
+  return apply<op::Sub>(std::forward<A>(a), std::forward<B>(b));
 }
 /// a * b, elementwise.
 template <TensorLike A, TensorLike B>
 tensor_t<A> mul(A&& a, B&& b) {
-  return apply<Mul>(std::forward<A>(a), std::forward<B>(b));
+  return apply<op::Mul>(std::forward<A>(a), std::forward<B>(b));
 }
 /// a / b, elementwise, of floating types.
 template <TensorLike A, TensorLike B>
 tensor_t<A> div(A&& a, B&& b) {
-  return apply<Div>(std::forward<A>(a), std::forward<B>(b));
+  return apply<op::Div>(std::forward<A>(a), std::forward<B>(b));
 }
 
 /// to += from, unrecorded: one shape, both contiguous. For gradients that nobody else can see.
 template <class T>
 void add_into(const Tensor<T>& to, const Tensor<T>& from) {
-  Add::run<T, T>(to, to, from);
+  op::Add::run<T, T>(to, to, from);
 }
 
 template <TensorLike X>

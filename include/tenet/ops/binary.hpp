@@ -11,6 +11,8 @@ inline namespace TENET_CONFIG {
 
 // ---- powers
 
+namespace op {
+
 /// b * a^(b - 1), the slope of a power in its base: 0 where b is 0, for every a.
 struct PowBaseSlope : BinaryOp<PowBaseSlope> {
   static constexpr const char* name = "pow_base_slope";
@@ -50,14 +52,18 @@ struct Pow : BinaryOp<Pow> {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 /// The derivative of a^b by both: a^(b - 1) * (1 + b log(a)).
 template <class T>
 Tensor<T> pow_mixed_slope(const Tensor<T>& a, const Tensor<T>& b) {
   const Tensor<T> less = b - 1;
-  return add(apply<Pow>(a, less), mul(b, apply<PowExponentSlope>(a, less)));
+  return add(apply<op::Pow>(a, less), mul(b, apply<op::PowExponentSlope>(a, less)));
 }
 }  // namespace detail
+
+namespace op {
 
 template <class T>
 void PowBaseSlope::backward(Grad grad, const Tensor<T>& g) {
@@ -93,11 +99,13 @@ struct PowScalar : UnaryOp<PowScalar> {
   }
 };
 
+}  // namespace op
+
 /// a^b, of floating types. The gradient of `a` is 0 where b is 0; that of `b` is 0 where a is 0 and b >= 0.
 template <TensorLike A, TensorLike B>
 tensor_t<A> pow(A&& a, B&& b) {
   static_assert(FloatElement<element_t<A>>, "pow of two tensors: convert to a floating type first");
-  return apply<Pow>(as_tensor(std::forward<A>(a)), as_tensor(std::forward<B>(b)));
+  return apply<op::Pow>(as_tensor(std::forward<A>(a)), as_tensor(std::forward<B>(b)));
 }
 /// x^exponent. Throws Error if x is of integers and the exponent is negative.
 template <TensorLike X, ScalarFor<element_t<X>> V>
@@ -108,7 +116,7 @@ tensor_t<X> pow(X&& x, V exponent) {
   } else {
     if (exponent < V(0)) throw Error(text({"pow: integers to a negative power, ", exponent}));
   }
-  return apply<PowScalar>(as_tensor(std::forward<X>(x)), PowScalar{{}, double(exponent)});
+  return apply<op::PowScalar>(as_tensor(std::forward<X>(x)), op::PowScalar{{}, double(exponent)});
 }
 /// base^x, of floating types; gradient 0 where the base is 0 and x >= 0.
 template <TensorLike X, ScalarFor<element_t<X>> V>
@@ -121,11 +129,13 @@ const X& pow_(const X& x, V exponent) {
   if (!FloatElement<element_t<X>> && exponent < V(0)) {
     throw Error(text({"pow_: integers to a negative power, ", exponent}));
   }
-  apply_inplace(static_cast<const tensor_t<X>&>(x), PowScalar{{}, double(exponent)});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::PowScalar{{}, double(exponent)});
   return x;
 }
 
 // ---- extrema
+
+namespace op {
 
 /// The part of gradient `g` that goes to `a` where the larger of a and b was taken: half of it between equals. NaN
 /// was taken too, from either side.
@@ -176,18 +186,22 @@ struct Minimum : BinaryOp<Minimum> {
   }
 };
 
+}  // namespace op
+
 /// The larger of a and b; NaN if one of them is. Equals share the gradient.
 template <TensorLike A, TensorLike B>
 tensor_t<A> maximum(A&& a, B&& b) {
-  return apply<Maximum>(as_tensor(std::forward<A>(a)), as_tensor(std::forward<B>(b)));
+  return apply<op::Maximum>(as_tensor(std::forward<A>(a)), as_tensor(std::forward<B>(b)));
 }
 /// The smaller of a and b; NaN if one of them is. Equals share the gradient.
 template <TensorLike A, TensorLike B>
 tensor_t<A> minimum(A&& a, B&& b) {
-  return apply<Minimum>(as_tensor(std::forward<A>(a)), as_tensor(std::forward<B>(b)));
+  return apply<op::Minimum>(as_tensor(std::forward<A>(a)), as_tensor(std::forward<B>(b)));
 }
 
 // ---- angles
+
+namespace op {
 
 struct Atan2 : BinaryOp<Atan2> {
   static constexpr const char* name = "atan2";
@@ -206,11 +220,13 @@ struct Atan2 : BinaryOp<Atan2> {
   }
 };
 
+}  // namespace op
+
 /// The angle of the point (x, y), in [-pi, pi], of floating types. Its gradient at (0, 0) is NaN.
 template <TensorLike Y, TensorLike X>
 tensor_t<Y> atan2(Y&& y, X&& x) {
   static_assert(FloatElement<element_t<Y>>, "atan2: convert to a floating type first");
-  return apply<Atan2>(as_tensor(std::forward<Y>(y)), as_tensor(std::forward<X>(x)));
+  return apply<op::Atan2>(as_tensor(std::forward<Y>(y)), as_tensor(std::forward<X>(x)));
 }
 
 }  // namespace TENET_CONFIG

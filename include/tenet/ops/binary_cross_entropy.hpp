@@ -48,6 +48,8 @@ Tensor<T> weighted(const char* op, const Tensor<T>& losses, const AnyTensor& wei
 
 }  // namespace detail
 
+namespace op {
+
 /// log(x), or log(1 - x) of the complement, clamped at -100; the derivative as if x (1 - x) were at least 1e-12.
 struct ClampedLog : UnaryOp<ClampedLog> {
   static constexpr const char* name = "binary_cross_entropy";
@@ -95,6 +97,8 @@ struct LogSigmoid : UnaryOp<LogSigmoid> {
   }
 };
 
+}  // namespace op
+
 /// -(target * log(p) + (1 - target) * log(1 - p)), the logarithms clamped at -100 so that certain errors stay finite.
 /// Throws Error unless all of p are in [0, 1]. binary_cross_entropy_with_logits is more exact. See
 /// torch.nn.functional.binary_cross_entropy.
@@ -107,8 +111,8 @@ tensor_t<X> binary_cross_entropy(const X& p, const tensor_t<X>& target, const Bi
           .item()) {
     throw Error("binary_cross_entropy: expected probabilities in [0, 1], got others; are these logits?");
   }
-  const Tensor<T> yes = mul(target, apply_float<ClampedLog>(p, ClampedLog(false)));
-  const Tensor<T> no = mul(1 - target, apply_float<ClampedLog>(p, ClampedLog(true)));
+  const Tensor<T> yes = mul(target, apply_float<op::ClampedLog>(p, op::ClampedLog(false)));
+  const Tensor<T> no = mul(1 - target, apply_float<op::ClampedLog>(p, op::ClampedLog(true)));
   return reduce_losses(detail::weighted(op, neg(yes + no), o.weight), o.reduction);
 }
 
@@ -120,7 +124,7 @@ tensor_t<X> binary_cross_entropy_with_logits(const X& x, const tensor_t<X>& targ
   using T = element_t<X>;
   constexpr const char* op = "binary_cross_entropy_with_logits";
   detail::check_same_shape(op, x.shape(), target.shape());
-  Tensor<T> log_p = apply_float<LogSigmoid>(x, LogSigmoid{});
+  Tensor<T> log_p = apply_float<op::LogSigmoid>(x, op::LogSigmoid{});
   const Tensor<T> no = 1 - target;
   if (o.pos_weight) log_p = mul(log_p, no + detail::weighted(op, target, o.pos_weight));
   const Tensor<T> losses = sub(mul(no, x), log_p);

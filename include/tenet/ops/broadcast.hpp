@@ -7,6 +7,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Expand {
   static constexpr const char* name = "expand";
   template <class T>
@@ -40,6 +42,8 @@ struct SumTo {
   }
 };
 
+}  // namespace op
+
 /// A view of `x` in which dimensions of size 1 repeat to the given sizes; -1 keeps a size, new dimensions may
 /// be added in front. Throws ShapeError if a size is neither. See torch.Tensor.expand.
 template <TensorLike X>
@@ -54,7 +58,7 @@ tensor_t<X> expand(const X& x, const Dims& sizes) {
       throw ShapeError(text({"expand: cannot expand ", x.shape(), " to ", sizes}));
     }
   }
-  return apply<Expand>(static_cast<const tensor_t<X>&>(x), Shape(to));
+  return apply<op::Expand>(static_cast<const tensor_t<X>&>(x), Shape(to));
 }
 
 /// The sums of `x` over the dimensions along which `shape` was broadcast to x.shape(). Throws ShapeError if
@@ -65,7 +69,7 @@ tensor_t<X> sum_to(const X& x, const Shape& shape) {
   if (!(broadcast_shapes("sum_to", x.shape(), shape) == x.shape())) {
     throw ShapeError(text({"sum_to: ", shape, " does not broadcast to ", x.shape()}));
   }
-  return apply<SumTo>(static_cast<const tensor_t<X>&>(x), shape);
+  return apply<op::SumTo>(static_cast<const tensor_t<X>&>(x), shape);
 }
 
 }  // namespace TENET_CONFIG

@@ -18,6 +18,8 @@ struct CompareOp : BinaryOp<Self> {
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}
 };
 
+namespace op {
+
 struct Equal : CompareOp<Equal> {
   static constexpr const char* name = "eq";
   bool f(auto a, auto b) const { return a == b; }
@@ -56,6 +58,8 @@ struct LogicalXor : CompareOp<LogicalXor> {
   }
 };
 
+}  // namespace op
+
 /// Base of unary operations that give a truth value.
 template <class Self>
 struct PredicateOp {
@@ -66,6 +70,8 @@ struct PredicateOp {
     return out;
   }
 };
+
+namespace op {
 
 struct IsNan : PredicateOp<IsNan> {
   static constexpr const char* name = "isnan";
@@ -111,6 +117,8 @@ struct IsClose {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 template <class Op, TensorLike A, TensorLike B>
@@ -136,67 +144,67 @@ inline bool all_true(const Tensor<bool>& t) {
 /// a == b.
 template <TensorLike A, TensorLike B>
 Tensor<bool> eq(const A& a, const B& b) {
-  return detail::compare<Equal>(a, b);
+  return detail::compare<op::Equal>(a, b);
 }
 /// a != b.
 template <TensorLike A, TensorLike B>
 Tensor<bool> ne(const A& a, const B& b) {
-  return detail::compare<NotEqual>(a, b);
+  return detail::compare<op::NotEqual>(a, b);
 }
 /// a < b.
 template <TensorLike A, TensorLike B>
 Tensor<bool> lt(const A& a, const B& b) {
-  return detail::compare<Less>(a, b);
+  return detail::compare<op::Less>(a, b);
 }
 /// a <= b.
 template <TensorLike A, TensorLike B>
 Tensor<bool> le(const A& a, const B& b) {
-  return detail::compare<LessEqual>(a, b);
+  return detail::compare<op::LessEqual>(a, b);
 }
 /// a > b.
 template <TensorLike A, TensorLike B>
 Tensor<bool> gt(const A& a, const B& b) {
-  return detail::compare<Less>(b, a);
+  return detail::compare<op::Less>(b, a);
 }
 /// a >= b.
 template <TensorLike A, TensorLike B>
 Tensor<bool> ge(const A& a, const B& b) {
-  return detail::compare<LessEqual>(b, a);
+  return detail::compare<op::LessEqual>(b, a);
 }
 /// Whether both are other than 0.
 template <TensorLike A, TensorLike B>
 Tensor<bool> logical_and(const A& a, const B& b) {
-  return detail::compare<LogicalAnd>(a, b);
+  return detail::compare<op::LogicalAnd>(a, b);
 }
 /// Whether one of them is other than 0.
 template <TensorLike A, TensorLike B>
 Tensor<bool> logical_or(const A& a, const B& b) {
-  return detail::compare<LogicalOr>(a, b);
+  return detail::compare<op::LogicalOr>(a, b);
 }
 /// Whether just one of them is other than 0.
 template <TensorLike A, TensorLike B>
 Tensor<bool> logical_xor(const A& a, const B& b) {
-  return detail::compare<LogicalXor>(a, b);
+  return detail::compare<op::LogicalXor>(a, b);
 }
 /// Whether x is 0.
 template <TensorLike X>
 Tensor<bool> logical_not(const X& x) {
-  return apply<LogicalNot>(static_cast<const tensor_t<X>&>(x));
+  return apply<op::LogicalNot>(static_cast<const tensor_t<X>&>(x));
 }
 /// Whether x is NaN.
 template <TensorLike X>
 Tensor<bool> isnan(const X& x) {
-  return apply<IsNan>(static_cast<const tensor_t<X>&>(x));
+  return apply<op::IsNan>(static_cast<const tensor_t<X>&>(x));
 }
 /// Whether x is infinite.
 template <TensorLike X>
 Tensor<bool> isinf(const X& x) {
-  return apply<IsInf>(static_cast<const tensor_t<X>&>(x));
+  return apply<op::IsInf>(static_cast<const tensor_t<X>&>(x));
 }
 /// Whether x is neither infinite nor NaN.
 template <TensorLike X>
 Tensor<bool> isfinite(const X& x) {
-  return apply<IsFinite>(static_cast<const tensor_t<X>&>(x));
+  return apply<op::IsFinite>(static_cast<const tensor_t<X>&>(x));
 }
 
 /// Whether |a - b| <= atol + rtol * |b|, or both are the same infinity, or, with `equal_nan`, both NaN. Throws Error
@@ -206,8 +214,8 @@ Tensor<bool> isclose(const A& a, const B& b, double rtol = 1e-5, double atol = 1
   if (!(rtol >= 0 && atol >= 0)) {
     throw Error(text({"isclose: expected tolerances >= 0, got rtol ", rtol, " and atol ", atol}));
   }
-  return apply<IsClose>(static_cast<const tensor_t<A>&>(a), static_cast<const tensor_t<B>&>(b),
-                        IsClose{rtol, atol, equal_nan});
+  return apply<op::IsClose>(static_cast<const tensor_t<A>&>(a), static_cast<const tensor_t<B>&>(b),
+                            op::IsClose{rtol, atol, equal_nan});
 }
 /// Whether isclose holds for every element.
 template <TensorLike A, TensorLike B>

@@ -51,6 +51,8 @@ inline Shape output_shape(const Conv2dShape& s) { return {s.n, s.o, s.oh, s.ow};
 
 }  // namespace detail
 
+namespace op {
+
 struct Conv2dInputGrad;
 struct Conv2dWeightGrad;
 
@@ -113,6 +115,8 @@ struct Conv2dWeightGrad {
   }
 };
 
+}  // namespace op
+
 /// Slides `weight` [out, in / groups, kh, kw] over `x` [n, in, h, w] (or [in, h, w]) and adds `bias` [out] if it
 /// is defined: [n, out, oh, ow], with oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down.
 /// Throws ShapeError where the sizes do not fit. See torch.nn.functional.conv2d.
@@ -124,8 +128,8 @@ tensor_t<X> conv2d(const X& x, const W& weight, const B& bias = {}, const Conv2d
   if (bias && !(bias.shape() == Shape{s.o})) {
     throw ShapeError(text({"conv2d: expected a bias [", s.o, "], got ", bias.shape()}));
   }
-  return apply<Conv2d>(static_cast<const Tensor<T>&>(x), static_cast<const Tensor<T>&>(weight),
-                       static_cast<const Tensor<T>&>(bias), s);
+  return apply<op::Conv2d>(static_cast<const Tensor<T>&>(x), static_cast<const Tensor<T>&>(weight),
+                           static_cast<const Tensor<T>&>(bias), s);
 }
 
 }  // namespace TENET_CONFIG

@@ -7,6 +7,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 template <class From, class To>
 struct Cast {
   static constexpr const char* name = std::is_same_v<From, To> ? "clone" : "to";
@@ -18,11 +20,13 @@ struct Cast {
   static void backward(Grad grad, const Tensor<To>& g) { grad[0] = apply<Cast<To, From>>(g); }
 };
 
+}  // namespace op
+
 /// A copy of `x` in memory of its own, row-major.
 template <TensorLike X>
 tensor_t<X> clone(const X& x) {
   using T = element_t<X>;
-  return apply<Cast<T, T>>(static_cast<const Tensor<T>&>(x));
+  return apply<op::Cast<T, T>>(static_cast<const Tensor<T>&>(x));
 }
 
 /// `x` itself if its elements lie row-major without gaps, else a copy for which that holds.
@@ -46,7 +50,7 @@ template <Element U, TensorLike X>
 Tensor<U> to(const X& x) {
   using T = element_t<X>;
   if constexpr (std::is_same_v<T, U>) return x;
-  else return apply<Cast<T, U>>(static_cast<const Tensor<T>&>(x));
+  else return apply<op::Cast<T, U>>(static_cast<const Tensor<T>&>(x));
 }
 
 /// The same memory outside the graph: no gradient flows through.

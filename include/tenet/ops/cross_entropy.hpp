@@ -104,6 +104,8 @@ ClassScores<T> class_scores(const char* op, const Tensor<T>& x, const Tensor<std
 
 }  // namespace detail
 
+namespace op {
+
 /// The gradient of Nll: linear, so that Nll is its own.
 struct NllGrad;
 
@@ -213,6 +215,8 @@ struct CrossEntropy {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 /// The losses of all rows as `reduction` tells; their mean counts each by the weight of its class.
@@ -224,7 +228,7 @@ Tensor<T> class_losses(const Tensor<T>& x, const Tensor<std::int64_t>& targets, 
   if (options.reduction == Reduction::none) return view(losses, targets.shape());
   if (options.reduction == Reduction::sum) return sum(losses);
   const double count = cpu::total_weight(losses.numel(), kernel_targets(in.targets, in.weight, o));
-  return apply<Mean>(losses, Mean::Options{{1, false}, count});
+  return apply<op::Mean>(losses, op::Mean::Options{{1, false}, count});
 }
 
 inline void check_smoothing(double e) {
@@ -240,7 +244,7 @@ inline void check_smoothing(double e) {
 template <TensorLike X>
 tensor_t<X> cross_entropy(const X& logits, const Tensor<std::int64_t>& targets, const CrossEntropyOptions& o = {}) {
   detail::check_smoothing(o.label_smoothing);
-  return detail::class_losses<CrossEntropy>(static_cast<const tensor_t<X>&>(logits), targets, o);
+  return detail::class_losses<op::CrossEntropy>(static_cast<const tensor_t<X>&>(logits), targets, o);
 }
 
 /// The cross-entropy of softmax(logits) and probabilities `targets`, of the shape of `logits`: a scalar, or with
@@ -257,7 +261,7 @@ tensor_t<X> cross_entropy(const X& logits, const tensor_t<X>& targets, const Cro
   const std::int64_t classes = x.size(-1);
   const Tensor<T> smooth =
       o.label_smoothing == 0 ? p : p * (1 - o.label_smoothing) + o.label_smoothing / double(classes);
-  const Tensor<T> weight = detail::class_weight<T>(CrossEntropy::name, o.weight, classes);
+  const Tensor<T> weight = detail::class_weight<T>(op::CrossEntropy::name, o.weight, classes);
   const Tensor<T> log_p = log_softmax(x, -1);
   const Tensor<T> losses = neg(sum(mul(weight ? mul(log_p, weight) : log_p, smooth), {-1}));
   return reduce_losses(losses, o.reduction);
@@ -267,8 +271,8 @@ tensor_t<X> cross_entropy(const X& logits, const tensor_t<X>& targets, const Cro
 /// cross_entropy. See torch.nn.functional.nll_loss.
 template <TensorLike X>
 tensor_t<X> nll_loss(const X& log_probabilities, const Tensor<std::int64_t>& targets, const NllLossOptions& o = {}) {
-  return detail::class_losses<Nll>(static_cast<const tensor_t<X>&>(log_probabilities), targets,
-                                   {o.weight, o.ignore_index, o.reduction});
+  return detail::class_losses<op::Nll>(static_cast<const tensor_t<X>&>(log_probabilities), targets,
+                                       {o.weight, o.ignore_index, o.reduction});
 }
 
 }  // namespace TENET_CONFIG

@@ -9,6 +9,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Fmod : BinaryOp<Fmod> {
   static constexpr const char* name = "fmod";
   static constexpr bool vectorize = false;
@@ -65,6 +67,8 @@ struct FloorDivide : BinaryOp<FloorDivide> {
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}
 };
 
+}  // namespace op
+
 namespace detail {
 
 template <class Op, class A, class B>
@@ -84,17 +88,17 @@ tensor_t<A> divide(A&& a, B&& b) {
 /// a - trunc(a / b) * b: what is left, with the sign of a, as C's.
 template <TensorLike A, TensorLike B>
 tensor_t<A> fmod(A&& a, B&& b) {
-  return detail::divide<Fmod>(std::forward<A>(a), std::forward<B>(b));
+  return detail::divide<op::Fmod>(std::forward<A>(a), std::forward<B>(b));
 }
 /// a - floor(a / b) * b: what is left, with the sign of b, as Python's %.
 template <TensorLike A, TensorLike B>
 tensor_t<A> remainder(A&& a, B&& b) {
-  return detail::divide<Remainder>(std::forward<A>(a), std::forward<B>(b));
+  return detail::divide<op::Remainder>(std::forward<A>(a), std::forward<B>(b));
 }
 /// a / b rounded down, as Python's //. Has no gradient.
 template <TensorLike A, TensorLike B>
 tensor_t<A> floor_divide(A&& a, B&& b) {
-  return detail::divide<FloorDivide>(std::forward<A>(a), std::forward<B>(b));
+  return detail::divide<op::FloorDivide>(std::forward<A>(a), std::forward<B>(b));
 }
 
 template <TensorLike X, ScalarFor<element_t<X>> V>

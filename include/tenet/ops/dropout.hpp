@@ -7,6 +7,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 /// x * scale where the mask is true, 0 elsewhere.
 struct MaskScale {
   static constexpr const char* name = "dropout";
@@ -30,6 +32,8 @@ struct MaskScale {
   }
 };
 
+}  // namespace op
+
 /// While training, each element is 0 with probability p, else scaled by 1 / (1 - p), so that the mean stays; otherwise
 /// `x` itself. Throws Error unless p is in [0, 1]. (Srivastava et al., Dropout: a simple way to prevent neural networks
 /// from overfitting, 2014.)
@@ -39,7 +43,7 @@ tensor_t<X> dropout(X&& x, double p = 0.5, bool training = true, Generator& gene
   if (!training || p == 0) return x;
   const Tensor<bool> mask = bernoulli<bool>(1 - p, x.shape(), generator);
   const double scale = p < 1 ? 1 / (1 - p) : 0;  // with p = 1 nothing is left to scale
-  return apply<MaskScale>(as_tensor(std::forward<X>(x)), mask, MaskScale{scale});
+  return apply<op::MaskScale>(as_tensor(std::forward<X>(x)), mask, op::MaskScale{scale});
 }
 
 }  // namespace TENET_CONFIG

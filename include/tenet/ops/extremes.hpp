@@ -27,6 +27,8 @@ inline void check_elements(const char* op, const Shape& shape, Reduced r) {
 
 }  // namespace detail
 
+namespace op {
+
 /// 1 where a == b or both are NaN, else 0.
 struct Ties : BinaryOp<Ties> {
   static constexpr const char* name = "ties";
@@ -66,6 +68,8 @@ struct ArgExtremum {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 template <class Op, TensorLike X>
@@ -88,37 +92,37 @@ Extremes<element_t<X>> extremes(const X& x, std::int64_t dim, bool keepdim) {
 /// The greatest elements over `dims`; equal ones share the gradient. See torch.amax.
 template <TensorLike X>
 tensor_t<X> amax(const X& x, const Dims& dims = {}, bool keepdim = false) {
-  return detail::extreme<Extremum<true>>(x, dims, keepdim);
+  return detail::extreme<op::Extremum<true>>(x, dims, keepdim);
 }
 
 /// The least elements over `dims`; equal ones share the gradient. See torch.amin.
 template <TensorLike X>
 tensor_t<X> amin(const X& x, const Dims& dims = {}, bool keepdim = false) {
-  return detail::extreme<Extremum<false>>(x, dims, keepdim);
+  return detail::extreme<op::Extremum<false>>(x, dims, keepdim);
 }
 
 /// Where the greatest element stands in row-major order, a scalar; the first of equal ones. See torch.argmax.
 template <TensorLike X>
 Tensor<std::int64_t> argmax(const X& x) {
-  return detail::extreme<ArgExtremum<true>>(x, {}, false);
+  return detail::extreme<op::ArgExtremum<true>>(x, {}, false);
 }
 
 /// Where the greatest elements stand along `dim`; the first of equal ones. See torch.argmax.
 template <TensorLike X>
 Tensor<std::int64_t> argmax(const X& x, std::int64_t dim, bool keepdim = false) {
-  return detail::extreme<ArgExtremum<true>>(x, {dim}, keepdim);
+  return detail::extreme<op::ArgExtremum<true>>(x, {dim}, keepdim);
 }
 
 /// Where the least element stands in row-major order, a scalar; the first of equal ones. See torch.argmin.
 template <TensorLike X>
 Tensor<std::int64_t> argmin(const X& x) {
-  return detail::extreme<ArgExtremum<false>>(x, {}, false);
+  return detail::extreme<op::ArgExtremum<false>>(x, {}, false);
 }
 
 /// Where the least elements stand along `dim`; the first of equal ones. See torch.argmin.
 template <TensorLike X>
 Tensor<std::int64_t> argmin(const X& x, std::int64_t dim, bool keepdim = false) {
-  return detail::extreme<ArgExtremum<false>>(x, {dim}, keepdim);
+  return detail::extreme<op::ArgExtremum<false>>(x, {dim}, keepdim);
 }
 
 /// The greatest element, a scalar; equal ones share the gradient. See torch.max.
@@ -131,7 +135,7 @@ tensor_t<X> max(const X& x) {
 /// torch.max.
 template <TensorLike X>
 Extremes<element_t<X>> max(const X& x, std::int64_t dim, bool keepdim = false) {
-  return detail::extremes<ArgExtremum<true>>(x, dim, keepdim);
+  return detail::extremes<op::ArgExtremum<true>>(x, dim, keepdim);
 }
 
 /// The least element, a scalar; equal ones share the gradient. See torch.min.
@@ -144,7 +148,7 @@ tensor_t<X> min(const X& x) {
 /// torch.min.
 template <TensorLike X>
 Extremes<element_t<X>> min(const X& x, std::int64_t dim, bool keepdim = false) {
-  return detail::extremes<ArgExtremum<false>>(x, dim, keepdim);
+  return detail::extremes<op::ArgExtremum<false>>(x, dim, keepdim);
 }
 
 }  // namespace TENET_CONFIG

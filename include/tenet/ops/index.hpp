@@ -88,6 +88,8 @@ inline Index last_written(const Index& index, const Shape& shape, Along along) {
 
 }  // namespace detail
 
+namespace op {
+
 struct ScatterAdd;
 
 /// The elements of `x` that `index` names.
@@ -172,13 +174,15 @@ struct Embedding {
   }
 };
 
+}  // namespace op
+
 /// y[p] = x[q], where q is p with index[p] as its coordinate along `dim`: the shape is that of `index`, which has x's
 /// rank and is no larger than `x` except along `dim`, else throws ShapeError. See torch.gather.
 template <TensorLike X>
 tensor_t<X> gather(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index) {
   const int d = detail::part_dim("gather", x.shape(), dim);
   detail::check_index_shape("gather", index.shape(), x.shape(), d);
-  return apply<Gather>(static_cast<const tensor_t<X>&>(x), index, detail::Along{"gather", d});
+  return apply<op::Gather>(static_cast<const tensor_t<X>&>(x), index, detail::Along{"gather", d});
 }
 
 /// As gather, but `x` and `index` broadcast in the other dimensions. See torch.take_along_dim.
@@ -193,15 +197,15 @@ tensor_t<X> take_along_dim(const X& x, const Tensor<std::int64_t>& index, std::i
   to = from = broadcast_shapes("take_along_dim", to, from);
   to[d] = index.shape()[d];
   from[d] = x.shape()[d];
-  return apply<Gather>(expand(x, from), expand(index, to), detail::Along{"take_along_dim", d});
+  return apply<op::Gather>(expand(x, from), expand(index, to), detail::Along{"take_along_dim", d});
 }
 
 /// Entries index[0], index[1], ... of dimension `dim`; `index` is [n]. See torch.index_select.
 template <TensorLike X>
 tensor_t<X> index_select(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index) {
   const int d = detail::part_dim("index_select", x.shape(), dim);
-  return apply<Gather>(static_cast<const tensor_t<X>&>(x), detail::spread_index("index_select", index, x.shape(), d),
-                       detail::Along{"index_select", d});
+  return apply<op::Gather>(static_cast<const tensor_t<X>&>(x),
+                           detail::spread_index("index_select", index, x.shape(), d), detail::Along{"index_select", d});
 }
 
 namespace detail {
@@ -237,32 +241,32 @@ Tensor<T> index_write(const char* op, const Tensor<T>& x, std::int64_t dim, cons
 template <TensorLike X, TensorLike S>
 tensor_t<X> scatter(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index, const S& src) {
   using T = element_t<X>;
-  return detail::scatter<Scatter, T>("scatter", x, dim, index, src);
+  return detail::scatter<op::Scatter, T>("scatter", x, dim, index, src);
 }
 /// The same with one value for all.
 template <TensorLike X>
 tensor_t<X> scatter(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index, element_t<X> value) {
   using T = element_t<X>;
-  return detail::scatter<Scatter, T>("scatter", x, dim, index, expand(scalar<T>(value), index.shape()));
+  return detail::scatter<op::Scatter, T>("scatter", x, dim, index, expand(scalar<T>(value), index.shape()));
 }
 
 /// As scatter, but adds: y[q] += src[p]. See torch.scatter_add.
 template <TensorLike X, TensorLike S>
 tensor_t<X> scatter_add(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index, const S& src) {
   using T = element_t<X>;
-  return detail::scatter<ScatterAdd, T>("scatter_add", x, dim, index, src);
+  return detail::scatter<op::ScatterAdd, T>("scatter_add", x, dim, index, src);
 }
 
 /// A copy of `x` to whose entry index[i] of dimension `dim` entry i of `src` is added. `index` is [n]; `src` has x's
 /// sizes, but n along `dim`, else throws ShapeError. See torch.index_add.
 template <TensorLike X, TensorLike S>
 tensor_t<X> index_add(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index, const S& src) {
-  return detail::index_write<ScatterAdd, element_t<X>>("index_add", x, dim, index, src);
+  return detail::index_write<op::ScatterAdd, element_t<X>>("index_add", x, dim, index, src);
 }
 /// As index_add, but the entries take the place of x's. See torch.index_copy.
 template <TensorLike X, TensorLike S>
 tensor_t<X> index_copy(const X& x, std::int64_t dim, const Tensor<std::int64_t>& index, const S& src) {
-  return detail::index_write<Scatter, element_t<X>>("index_copy", x, dim, index, src);
+  return detail::index_write<op::Scatter, element_t<X>>("index_copy", x, dim, index, src);
 }
 /// As index_copy, with one value for all. See torch.index_fill.
 template <TensorLike X>
@@ -270,7 +274,7 @@ tensor_t<X> index_fill(const X& x, std::int64_t dim, const Tensor<std::int64_t>&
   Dims sizes = x.shape();
   sizes[detail::part_dim("index_fill", x.shape(), dim)] = index.numel();
   const auto values = expand(scalar<element_t<X>>(value), sizes);
-  return detail::index_write<Scatter, element_t<X>>("index_fill", x, dim, index, values);
+  return detail::index_write<op::Scatter, element_t<X>>("index_fill", x, dim, index, values);
 }
 
 /// Rows of `weight` [n, d]: index [...] -> [..., d]. Row `padding_idx`, counted from the end when negative, gets no
@@ -291,7 +295,7 @@ tensor_t<W> embedding(const Tensor<std::int64_t>& index, const W& weight,
   Dims sizes = index.shape();
   sizes.push_back(weight.shape()[1]);
   const Tensor<std::int64_t> flat = detail::spread_index("embedding", flatten(index), weight.shape(), 0);
-  return view(apply<Embedding>(static_cast<const tensor_t<W>&>(weight), flat, along), sizes);
+  return view(apply<op::Embedding>(static_cast<const tensor_t<W>&>(weight), flat, along), sizes);
 }
 
 /// 1 at the class, 0 elsewhere: index [...] -> [..., num_classes]. -1 stands for the largest index + 1. Throws
@@ -308,8 +312,9 @@ inline Tensor<std::int64_t> one_hot(const Tensor<std::int64_t>& index, std::int6
   Dims sizes = index.shape();
   sizes.push_back(num_classes);
   const int last = index.dim();
-  return apply<Scatter>(zeros<std::int64_t>(sizes), unsqueeze(index, -1),
-                        expand(scalar<std::int64_t>(1), unsqueeze(index, -1).shape()), detail::Along{"one_hot", last});
+  return apply<op::Scatter>(zeros<std::int64_t>(sizes), unsqueeze(index, -1),
+                            expand(scalar<std::int64_t>(1), unsqueeze(index, -1).shape()),
+                            detail::Along{"one_hot", last});
 }
 
 /// The indices of the elements that are not 0, in row-major order: [n, rank]. See torch.nonzero.

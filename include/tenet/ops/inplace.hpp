@@ -94,6 +94,8 @@ void apply_inplace(const Tensor<T>& x, Op op) {
   }
 }
 
+namespace op {
+
 /// x <- source: the operation of copy_ and fill_. Only the source's gradient goes on.
 struct Assign : BinaryOp<Assign> {
   static constexpr const char* name = "copy";
@@ -108,31 +110,33 @@ struct Assign : BinaryOp<Assign> {
   }
 };
 
+}  // namespace op
+
 }  // namespace TENET_CONFIG
 
 template <class T>
 TENET_TAG inline const Tensor<T>& Tensor<T>::add_(const Tensor& other) const {
-  apply_inplace<Add>(*this, other);
+  apply_inplace<op::Add>(*this, other);
   return *this;
 }
 template <class T>
 TENET_TAG inline const Tensor<T>& Tensor<T>::sub_(const Tensor& other) const {
-  apply_inplace<Sub>(*this, other);
+  apply_inplace<op::Sub>(*this, other);
   return *this;
 }
 template <class T>
 TENET_TAG inline const Tensor<T>& Tensor<T>::mul_(const Tensor& other) const {
-  apply_inplace<Mul>(*this, other);
+  apply_inplace<op::Mul>(*this, other);
   return *this;
 }
 template <class T>
 TENET_TAG inline const Tensor<T>& Tensor<T>::div_(const Tensor& other) const {
-  apply_inplace<Div>(*this, other);
+  apply_inplace<op::Div>(*this, other);
   return *this;
 }
 template <class T>
 TENET_TAG inline const Tensor<T>& Tensor<T>::copy_(const Tensor& source) const {
-  apply_inplace<Assign>(*this, source);
+  apply_inplace<op::Assign>(*this, source);
   return *this;
 }
 template <class T>

@@ -25,6 +25,8 @@ inline void check_joint(const Shape& first, const Shape& other, int dim, std::si
 
 }  // namespace detail
 
+namespace op {
+
 struct Cat {
   static constexpr const char* name = "cat";
   static constexpr std::size_t most = 65535;  // inputs that a node can hold
@@ -66,16 +68,18 @@ struct Cat {
   }
 };
 
+}  // namespace op
+
 /// The tensors one after the other along `dim`. Their other sizes agree, else throws ShapeError; empty ones of one
 /// dimension are passed over. Throws ShapeError without tensors. See torch.cat.
 template <class T>
 Tensor<T> cat(const std::vector<Tensor<T>>& tensors, std::int64_t dim = 0) {
   if (tensors.empty()) throw ShapeError("cat: expected at least one tensor, got none");
-  if (tensors.size() > Cat::most) {  // in two steps
+  if (tensors.size() > op::Cat::most) {  // in two steps
     std::vector<Tensor<T>> joined;
-    for (std::size_t i = 0; i < tensors.size(); i += Cat::most) {
+    for (std::size_t i = 0; i < tensors.size(); i += op::Cat::most) {
       const auto begin = tensors.begin() + std::ptrdiff_t(i);
-      const auto count = std::min(Cat::most, tensors.size() - i);
+      const auto count = std::min(op::Cat::most, tensors.size() - i);
       joined.push_back(cat(std::vector<Tensor<T>>(begin, begin + std::ptrdiff_t(count)), dim));
     }
     return cat(joined, dim);
@@ -85,7 +89,7 @@ Tensor<T> cat(const std::vector<Tensor<T>>& tensors, std::int64_t dim = 0) {
     if (x.dim() == 0) throw ShapeError("cat: expected at least one dimension, got a scalar; use stack");
     if (detail::is_nothing(*like)) like = &x.shape();
   }
-  return apply<Cat>(tensors, wrap_dim("cat", dim, like->size()));
+  return apply<op::Cat>(tensors, wrap_dim("cat", dim, like->size()));
 }
 template <class T>
 Tensor<T> cat(std::initializer_list<Tensor<T>> tensors, std::int64_t dim = 0) {

@@ -18,6 +18,8 @@ struct SmoothL1LossOptions {
 
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 /// x^2 / (2 beta) where |x| < beta, else |x| - beta / 2.
 struct SmoothAbs : UnaryOp<SmoothAbs> {
   static constexpr const char* name = "smooth_l1_loss";
@@ -41,6 +43,8 @@ struct SmoothAbs : UnaryOp<SmoothAbs> {
   }
 };
 
+}  // namespace op
+
 /// (x - target)^2. See torch.nn.functional.mse_loss.
 template <TensorLike X>
 tensor_t<X> mse_loss(const X& x, const tensor_t<X>& target, Reduction reduction = Reduction::mean) {
@@ -61,7 +65,7 @@ template <TensorLike X>
 tensor_t<X> smooth_l1_loss(const X& x, const tensor_t<X>& target, const SmoothL1LossOptions& o = {}) {
   detail::check_same_shape("smooth_l1_loss", x.shape(), target.shape());
   if (!(o.beta >= 0)) throw Error(text({"smooth_l1_loss: expected beta >= 0, got ", o.beta}));
-  return reduce_losses(apply_float<SmoothAbs>(sub(x, target), SmoothAbs(o.beta)), o.reduction);
+  return reduce_losses(apply_float<op::SmoothAbs>(sub(x, target), op::SmoothAbs(o.beta)), o.reduction);
 }
 
 }  // namespace TENET_CONFIG

@@ -19,6 +19,8 @@ cpu::MatrixView<T> matrix(const Tensor<T>& x) {
 
 }  // namespace detail
 
+namespace op {
+
 /// [m, k] x [k, n], or as many of them: [b, m, k] x [b, k, n].
 struct MatMul {
   static constexpr const char* name = "matmul";
@@ -67,6 +69,8 @@ struct Linear {
   }
 };
 
+}  // namespace op
+
 /// The product of two tensors, by rank:
 ///   [k] x [k] -> []                      [m, k] x [k, n] -> [m, n]
 ///   [m, k] x [k] -> [m]                  [k] x [k, n] -> [n]
@@ -86,12 +90,12 @@ tensor_t<A> matmul(const A& a, const B& b) {
     return y.dim() == 1 ? reshape(product, {}) : squeeze(product, -2);
   }
   if (y.dim() == 1) return squeeze(matmul(x, unsqueeze(y, 1)), -1);
-  if (x.dim() == 2 && y.dim() == 2) return apply<MatMul>(x, y);
+  if (x.dim() == 2 && y.dim() == 2) return apply<op::MatMul>(x, y);
   Dims rows = x.shape();  // of the result
   if (y.dim() == 2) {
     // One matrix for the whole batch: a single product of all rows.
     rows[x.dim() - 1] = y.shape()[1];
-    return reshape(apply<MatMul>(flatten(x, 0, -2), y), rows);
+    return reshape(apply<op::MatMul>(flatten(x, 0, -2), y), rows);
   }
   const auto batch_of = [](const Shape& s) {
     Dims lead = s;
@@ -108,7 +112,7 @@ tensor_t<A> matmul(const A& a, const B& b) {
   Dims sizes = batch;
   sizes.push_back(x.size(-2));
   sizes.push_back(y.size(-1));
-  return reshape(apply<MatMul>(batched(x), batched(y)), sizes);
+  return reshape(apply<op::MatMul>(batched(x), batched(y)), sizes);
 }
 
 /// y = x w^T + b: x [..., in], w [out, in], b [out] or undefined -> [..., out]. Throws ShapeError where they do
@@ -124,12 +128,12 @@ tensor_t<X> linear(const X& x, const W& weight, const B& bias = {}) {
   if (b && !(b.shape() == Shape{w.shape()[0]})) {
     throw ShapeError(text({"linear: expected a bias [", w.shape()[0], "], got ", b.shape()}));
   }
-  if (x.dim() == 2) return apply<Linear>(static_cast<const Tensor<T>&>(x), w, b);
+  if (x.dim() == 2) return apply<op::Linear>(static_cast<const Tensor<T>&>(x), w, b);
   Dims sizes = x.shape();
   sizes[x.dim() - 1] = w.shape()[0];
   const Tensor<T> rows =
       reshape(static_cast<const Tensor<T>&>(x), {x.numel() / std::max<std::int64_t>(x.size(-1), 1), x.size(-1)});
-  return reshape(apply<Linear>(rows, w, b), sizes);
+  return reshape(apply<op::Linear>(rows, w, b), sizes);
 }
 
 }  // namespace TENET_CONFIG

@@ -67,6 +67,8 @@ inline MaxPool2dGeometry max_pool2d_geometry(const Shape& x, MaxPool2dOptions o)
 
 }  // namespace detail
 
+namespace op {
+
 /// The elements at the winners' places. With MaxPool2dScatter a pair of linear operations, each the gradient of the
 /// other.
 struct MaxPool2dGather;
@@ -122,6 +124,8 @@ struct MaxPool2d {
   }
 };
 
+}  // namespace op
+
 /// The greatest element of each window of `x` [n, c, h, w] (or [c, h, w]): [n, c, oh, ow]. Padding counts as less
 /// than everything; NaN counts as more; of equal elements the first gets the gradient. Throws ShapeError where
 /// the sizes do not fit, the padding is more than half the kernel, or a window sees padding only. See
@@ -131,7 +135,7 @@ tensor_t<X> max_pool2d(const X& x, const MaxPool2dOptions& options) {
   using T = element_t<X>;
   if (x.dim() == 3) return squeeze(max_pool2d(unsqueeze(x, 0), options), 0);
   const auto geometry = detail::max_pool2d_geometry(x.shape(), options);
-  return apply<MaxPool2d>(static_cast<const Tensor<T>&>(x), geometry);
+  return apply<op::MaxPool2d>(static_cast<const Tensor<T>&>(x), geometry);
 }
 
 }  // namespace TENET_CONFIG

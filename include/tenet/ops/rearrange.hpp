@@ -11,6 +11,8 @@ enum class PadMode { constant, reflect, replicate, circular };
 
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 /// Backwards along the dimensions whose bit is set.
 struct Flip {
   static constexpr const char* name = "flip";
@@ -125,6 +127,8 @@ struct Triangle {
   }
 };
 
+}  // namespace op
+
 /// Backwards along `dims`: a copy. Throws IndexError on a wrong dimension or one named twice. See torch.flip.
 template <TensorLike X>
 tensor_t<X> flip(const X& x, const Dims& dims) {
@@ -134,7 +138,7 @@ tensor_t<X> flip(const X& x, const Dims& dims) {
     if (flipped & bit) throw IndexError(text({"flip: expected each dimension once, got ", dims}));
     flipped |= bit;
   }
-  return apply<Flip>(static_cast<const tensor_t<X>&>(x), flipped);
+  return apply<op::Flip>(static_cast<const tensor_t<X>&>(x), flipped);
 }
 
 /// Entry i of dimension dims[k] goes to i + shifts[k], and around; without `dims`, along the flattened tensor. Throws
@@ -149,7 +153,7 @@ tensor_t<X> roll(const X& x, const Dims& shifts, const Dims& dims = {}) {
   for (int k = 0; k < dims.size(); ++k) {
     const int d = detail::part_dim("roll", x.shape(), dims[k]);
     const std::int64_t n = std::max<std::int64_t>(x.shape()[d], 1), shift = shifts[k] % n;
-    y = apply<Roll>(y, Roll::Options{d, shift < 0 ? shift + n : shift});
+    y = apply<op::Roll>(y, op::Roll::Options{d, shift < 0 ? shift + n : shift});
   }
   return y;
 }
@@ -193,7 +197,7 @@ tensor_t<X> pad(const X& x, const std::vector<std::int64_t>& pads, PadMode mode 
     throw ShapeError(text({"pad: expected pairs for at most ", x.dim(), " dimensions of ", x.shape(), ", got ",
                            pads.size(), " numbers"}));
   }
-  Pad::Options<T> o{x.shape(), x.shape(), value};
+  op::Pad::Options<T> o{x.shape(), x.shape(), value};
   for (int d = 0; d < x.dim(); ++d) {
     const std::size_t k = 2 * std::size_t(x.dim() - 1 - d);
     o.before[d] = k < pads.size() ? pads[k] : 0;
@@ -203,7 +207,7 @@ tensor_t<X> pad(const X& x, const std::vector<std::int64_t>& pads, PadMode mode 
       throw ShapeError(text({"pad: cannot pad by ", o.before[d], " and ", o.after[d]}));
     }
   }
-  if (mode == PadMode::constant) return apply<Pad>(static_cast<const Tensor<T>&>(x), o);
+  if (mode == PadMode::constant) return apply<op::Pad>(static_cast<const Tensor<T>&>(x), o);
   Tensor<T> y = x;
   for (int d = 0; d < x.dim(); ++d) {
     if (o.before[d] == 0 && o.after[d] == 0) continue;
@@ -218,7 +222,7 @@ tensor_t<X> triangle(const char* op, const X& x, std::int64_t diagonal, bool upp
   if (x.dim() < 2) throw ShapeError(text({op, ": expected at least 2 dimensions, got ", x.shape()}));
   // A diagonal far outside is as good as one just outside, and does not overflow.
   const std::int64_t limited = std::clamp(diagonal, -x.size(-2) - 1, x.size(-1) + 1);
-  return apply<Triangle>(static_cast<const tensor_t<X>&>(x), Triangle::Options{limited, upper});
+  return apply<op::Triangle>(static_cast<const tensor_t<X>&>(x), op::Triangle::Options{limited, upper});
 }
 }  // namespace detail
 

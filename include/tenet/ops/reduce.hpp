@@ -57,6 +57,8 @@ Tensor<Out> reduce(R reducer, const Tensor<T>& x, Reduced r) {
   return y;
 }
 
+namespace op {
+
 struct Sum {
   static constexpr const char* name = "sum";
   template <class T>
@@ -93,11 +95,15 @@ struct Spread {
   }
 };
 
+}  // namespace op
+
 /// A view of `y`, the result of a reduction, in the shape of what was reduced.
 template <class T>
 Tensor<T> spread(const Tensor<T>& y, const Shape& shape, Reduced r) {
-  return apply<Spread>(y, Spread::Options{shape, r});
+  return apply<op::Spread>(y, op::Spread::Options{shape, r});
 }
+
+namespace op {
 
 /// x / by: a count need not fit the element type.
 struct DivideBy : UnaryOp<DivideBy> {
@@ -136,6 +142,8 @@ struct Mean {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 struct CountNonzero : cpu::Sum {
@@ -161,7 +169,7 @@ Tensor<Out> count(const char* op, R reducer, const X& x, const Dims& dims, bool 
 /// Sums; integers and bool add up in int64. Of no elements: 0. See torch.sum.
 template <TensorLike X>
 Tensor<sum_t<element_t<X>>> sum(const X& x, const Dims& dims = {}, bool keepdim = false) {
-  return apply<Sum>(static_cast<const tensor_t<X>&>(x), reduced_dims("sum", dims, keepdim, x.dim()));
+  return apply<op::Sum>(static_cast<const tensor_t<X>&>(x), reduced_dims("sum", dims, keepdim, x.dim()));
 }
 
 /// Arithmetic means of floating elements. Of no elements: NaN. See torch.mean.
@@ -169,7 +177,7 @@ template <TensorLike X>
 tensor_t<X> mean(const X& x, const Dims& dims = {}, bool keepdim = false) {
   static_assert(FloatElement<element_t<X>>, "mean of integers: convert to a floating type first, as to<float>(x)");
   const Reduced r = reduced_dims("mean", dims, keepdim, x.dim());
-  return apply<Mean>(static_cast<const tensor_t<X>&>(x), Mean::Options{r, double(reduced_count(x.shape(), r))});
+  return apply<op::Mean>(static_cast<const tensor_t<X>&>(x), op::Mean::Options{r, double(reduced_count(x.shape(), r))});
 }
 
 /// Whether any element is not 0 (NaN is not). Of no elements: false. See torch.any.

@@ -6,6 +6,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Floor : StepOp<Floor> {
   static constexpr const char* name = "floor";
   auto f(auto x) const { return std::floor(x); }
@@ -23,6 +25,8 @@ struct Trunc : StepOp<Trunc> {
   auto f(auto x) const { return std::trunc(x); }
 };
 
+}  // namespace op
+
 namespace detail {
 template <class Op, TensorLike X>
 tensor_t<X> round_elements(X&& x) {
@@ -34,22 +38,22 @@ tensor_t<X> round_elements(X&& x) {
 /// The largest integer not above x.
 template <TensorLike X>
 tensor_t<X> floor(X&& x) {
-  return detail::round_elements<Floor>(std::forward<X>(x));
+  return detail::round_elements<op::Floor>(std::forward<X>(x));
 }
 /// The smallest integer not below x.
 template <TensorLike X>
 tensor_t<X> ceil(X&& x) {
-  return detail::round_elements<Ceil>(std::forward<X>(x));
+  return detail::round_elements<op::Ceil>(std::forward<X>(x));
 }
 /// The nearest integer; of two, the even one.
 template <TensorLike X>
 tensor_t<X> round(X&& x) {
-  return detail::round_elements<Round>(std::forward<X>(x));
+  return detail::round_elements<op::Round>(std::forward<X>(x));
 }
 /// x without its fraction.
 template <TensorLike X>
 tensor_t<X> trunc(X&& x) {
-  return detail::round_elements<Trunc>(std::forward<X>(x));
+  return detail::round_elements<op::Trunc>(std::forward<X>(x));
 }
 
 }  // namespace TENET_CONFIG

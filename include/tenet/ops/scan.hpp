@@ -10,6 +10,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Cumsum {
   static constexpr const char* name = "cumsum";
   template <class T>
@@ -29,10 +31,12 @@ struct Cumsum {
   }
 };
 
+}  // namespace op
+
 /// y[i] = x[0] + ... + x[i] along `dim`. See torch.cumsum.
 template <TensorLike X>
 Tensor<sum_t<element_t<X>>> cumsum(const X& x, std::int64_t dim) {
-  return apply<Cumsum>(static_cast<const tensor_t<X>&>(x), wrap_dim("cumsum", dim, x.dim()));
+  return apply<op::Cumsum>(static_cast<const tensor_t<X>&>(x), wrap_dim("cumsum", dim, x.dim()));
 }
 
 /// y[i] = x[0] * ... * x[i] along `dim`, by doubling: the gradients of products are right where elements are 0. See

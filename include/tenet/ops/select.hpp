@@ -14,6 +14,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Where {
   static constexpr const char* name = "where";
   template <class T>
@@ -36,12 +38,14 @@ struct Where {
   }
 };
 
+}  // namespace op
+
 /// The elements of `a` where the condition holds, those of `b` elsewhere; the three broadcast. Throws ShapeError if
 /// they do not.
 template <TensorLike A, TensorLike B>
 tensor_t<A> where(const Tensor<bool>& condition, const A& a, const B& b) {
   static_assert(std::is_same_v<element_t<A>, element_t<B>>, "where: operands of different element types");
-  return apply<Where>(condition, static_cast<const tensor_t<A>&>(a), static_cast<const tensor_t<B>&>(b));
+  return apply<op::Where>(condition, static_cast<const tensor_t<A>&>(a), static_cast<const tensor_t<B>&>(b));
 }
 template <TensorLike A, ScalarFor<element_t<A>> V>
 tensor_t<A> where(const Tensor<bool>& condition, const A& a, V b) {
@@ -74,6 +78,8 @@ const X& masked_fill_(const X& x, const Tensor<bool>& mask, V value) {
 }
 
 // ---- bounds
+
+namespace op {
 
 template <class T>
 struct Clamp : UnaryOp<Clamp<T>> {
@@ -108,13 +114,15 @@ struct NanToNum : UnaryOp<NanToNum> {
   auto ddf(auto x) const { return decltype(x)(0); }
 };
 
+}  // namespace op
+
 namespace detail {
 
 template <class T>
 using Bound = std::optional<std::type_identity_t<T>>;
 
 template <class T>
-Clamp<T> clamp_to(const char* op, const Bound<T>& min, const Bound<T>& max) {
+op::Clamp<T> clamp_to(const char* op, const Bound<T>& min, const Bound<T>& max) {
   using Limits = std::numeric_limits<T>;
   if (!min && !max) throw Error(text({op, ": expected a lower or an upper bound"}));
   constexpr bool endless = FloatElement<T>;
@@ -139,7 +147,8 @@ Tensor<T> at_most(const Tensor<T>& x, const Tensor<T>& bound) {
 /// is max. NaN stays, and passes its gradient on, as do elements on a bound. Throws Error without any bound.
 template <TensorLike X>
 tensor_t<X> clamp(X&& x, detail::Bound<element_t<X>> min, detail::Bound<element_t<X>> max = std::nullopt) {
-  return apply<Clamp<element_t<X>>>(as_tensor(std::forward<X>(x)), detail::clamp_to<element_t<X>>("clamp", min, max));
+  return apply<op::Clamp<element_t<X>>>(as_tensor(std::forward<X>(x)),
+                                        detail::clamp_to<element_t<X>>("clamp", min, max));
 }
 /// `x`, but no less than `min`.
 template <TensorLike X>
@@ -175,9 +184,9 @@ template <TensorLike X>
 tensor_t<X> nan_to_num(X&& x, double nan = 0, std::optional<double> posinf = std::nullopt,
                        std::optional<double> neginf = std::nullopt) {
   using Limits = std::numeric_limits<element_t<X>>;
-  return apply_float<NanToNum>(
+  return apply_float<op::NanToNum>(
       std::forward<X>(x),
-      NanToNum{{}, nan, posinf.value_or(double(Limits::max())), neginf.value_or(double(Limits::lowest()))});
+      op::NanToNum{{}, nan, posinf.value_or(double(Limits::max())), neginf.value_or(double(Limits::lowest()))});
 }
 
 }  // namespace TENET_CONFIG

@@ -111,6 +111,8 @@ struct PartOf {
 
 }  // namespace detail
 
+namespace op {
+
 struct SliceGrad;
 
 struct Slice {
@@ -141,18 +143,20 @@ struct SliceGrad {
   }
 };
 
+}  // namespace op
+
 /// The sub-tensor at `index` of dimension `dim`, which goes; negative ones count from the end. A view. Throws
 /// IndexError outside, ShapeError on a scalar. See torch.select.
 template <TensorLike X>
 tensor_t<X> select(const X& x, std::int64_t dim, std::int64_t index) {
-  return apply<Slice>(static_cast<const tensor_t<X>&>(x), detail::select_part(x.shape(), dim, index));
+  return apply<op::Slice>(static_cast<const tensor_t<X>&>(x), detail::select_part(x.shape(), dim, index));
 }
 
 /// `length` entries of dimension `dim` from `start` on; a negative start counts from the end. A view. Throws
 /// IndexError or ShapeError if they are not all inside. See torch.narrow.
 template <TensorLike X>
 tensor_t<X> narrow(const X& x, std::int64_t dim, std::int64_t start, std::int64_t length) {
-  return apply<Slice>(static_cast<const tensor_t<X>&>(x), detail::narrow_part(x.shape(), dim, start, length));
+  return apply<op::Slice>(static_cast<const tensor_t<X>&>(x), detail::narrow_part(x.shape(), dim, start, length));
 }
 
 /// x[start:end:step] of dimension `dim`, as in Python: negative positions count from the end, all are clamped to
@@ -160,7 +164,7 @@ tensor_t<X> narrow(const X& x, std::int64_t dim, std::int64_t start, std::int64_
 template <TensorLike X>
 tensor_t<X> slice(const X& x, std::int64_t dim, std::int64_t start = 0,
                   std::int64_t end = std::numeric_limits<std::int64_t>::max(), std::int64_t step = 1) {
-  return apply<Slice>(static_cast<const tensor_t<X>&>(x), detail::slice_part(x.shape(), dim, start, end, step));
+  return apply<op::Slice>(static_cast<const tensor_t<X>&>(x), detail::slice_part(x.shape(), dim, start, end, step));
 }
 
 /// The diagonal of the matrices of dimensions `dim1` and `dim2`, as the last dimension in place of both; `offset`
@@ -168,7 +172,7 @@ tensor_t<X> slice(const X& x, std::int64_t dim, std::int64_t start = 0,
 /// torch.diagonal.
 template <TensorLike X>
 tensor_t<X> diagonal(const X& x, std::int64_t offset = 0, std::int64_t dim1 = 0, std::int64_t dim2 = 1) {
-  return apply<Slice>(static_cast<const tensor_t<X>&>(x), detail::diagonal_part(x.shape(), offset, dim1, dim2));
+  return apply<op::Slice>(static_cast<const tensor_t<X>&>(x), detail::diagonal_part(x.shape(), offset, dim1, dim2));
 }
 
 /// select(x, dim, 0), select(x, dim, 1), ...

@@ -23,10 +23,12 @@ struct Rows {
 /// Sums over the last dimension, which stays.
 template <class T>
 Tensor<T> row_sums(const Tensor<T>& x) {
-  return apply<Sum>(x, Reduced{x.dim() ? 1u << (x.dim() - 1) : 0, true});
+  return apply<op::Sum>(x, Reduced{x.dim() ? 1u << (x.dim() - 1) : 0, true});
 }
 
 }  // namespace detail
+
+namespace op {
 
 /// y * (g - sum(y * g)) along rows: the gradient of softmax by its result.
 struct SoftmaxGrad {
@@ -151,6 +153,8 @@ struct LogSumExp {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 /// Runs an operation on rows along dimension `dim`.
@@ -167,13 +171,13 @@ tensor_t<X> along(const X& x, std::int64_t dim) {
 /// e^x / sum of e^x along `dim`. Throws IndexError on a wrong dimension. See torch.softmax.
 template <TensorLike X>
 tensor_t<X> softmax(const X& x, std::int64_t dim) {
-  return detail::along<Softmax>(x, dim);
+  return detail::along<op::Softmax>(x, dim);
 }
 
 /// x - log(sum of e^x) along `dim`. Throws IndexError on a wrong dimension. See torch.log_softmax.
 template <TensorLike X>
 tensor_t<X> log_softmax(const X& x, std::int64_t dim) {
-  return detail::along<LogSoftmax>(x, dim);
+  return detail::along<op::LogSoftmax>(x, dim);
 }
 
 /// log(sum of e^x) over `dims`; with `dims`, `keepdim` and errors of sum (ops/reduce.hpp). Of no elements or -inf
@@ -190,7 +194,7 @@ tensor_t<X> logsumexp(const X& x, const Dims& dims = {}, bool keepdim = false) {
     if (r.has(d)) order.push_back(d);
   }
   rows.push_back(reduced_count(x.shape(), r));
-  return reshape(apply<LogSumExp>(contiguous(reshape(permute(x, order), rows))), reduced_shape(x.shape(), r));
+  return reshape(apply<op::LogSumExp>(contiguous(reshape(permute(x, order), rows))), reduced_shape(x.shape(), r));
 }
 
 }  // namespace TENET_CONFIG

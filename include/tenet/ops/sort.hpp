@@ -16,6 +16,8 @@ struct Sorted {
 
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 /// The order along a dimension.
 struct ArgSort {
   struct Options {
@@ -33,13 +35,15 @@ struct ArgSort {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 template <class T>
 Tensor<std::int64_t> order_of(const char* op, const Tensor<T>& x, std::int64_t dim, bool descending) {
   const int d = wrap_dim(op, dim, x.dim());
   if (x.dim() == 0) return zeros<std::int64_t>({});
-  return apply<ArgSort>(x, ArgSort::Options{d, {descending, x.shape()[d]}});
+  return apply<op::ArgSort>(x, op::ArgSort::Options{d, {descending, x.shape()[d]}});
 }
 
 }  // namespace detail
@@ -68,7 +72,7 @@ Sorted<element_t<X>> topk(const X& x, std::int64_t k, std::int64_t dim = -1, boo
     throw ShapeError(
         text({"topk: expected k in [0, ", t.shape()[d], "] for dimension ", d, " of ", x.shape(), ", got ", k}));
   }
-  const Tensor<std::int64_t> order = apply<ArgSort>(t, ArgSort::Options{d, {largest, k, sorted}});
+  const Tensor<std::int64_t> order = apply<op::ArgSort>(t, op::ArgSort::Options{d, {largest, k, sorted}});
   const tensor_t<X> values = gather(t, d, order);
   if (x.dim() == 0 && k == 1) return {view(values, {}), view(order, {})};
   return {values, order};

@@ -10,6 +10,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 /// a / b, 0 where b is 0: where a norm has no derivative, 0 is taken.
 struct DivOrZero : BinaryOp<DivOrZero> {
   static constexpr const char* name = "div_or_zero";
@@ -29,6 +31,8 @@ struct DivOrZero : BinaryOp<DivOrZero> {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 struct VarianceOf {
@@ -42,8 +46,8 @@ Tensor<T> var_gradient(const Tensor<T>& g, const Tensor<T>& x, const VarianceOf&
   Reduced kept = v.reduced;
   kept.keepdim = true;
   const double count = double(reduced_count(x.shape(), v.reduced)), over = std::max(count - v.correction, 0.0);
-  const Tensor<T> deviations = sub(x, apply<Mean>(x, Mean::Options{kept, count}));
-  return mul(deviations, spread(apply<DivideBy>(g, DivideBy(over / 2)), x.shape(), v.reduced));
+  const Tensor<T> deviations = sub(x, apply<op::Mean>(x, op::Mean::Options{kept, count}));
+  return mul(deviations, spread(apply<op::DivideBy>(g, op::DivideBy(over / 2)), x.shape(), v.reduced));
 }
 
 struct Deviation : cpu::Var {
@@ -61,6 +65,8 @@ struct EuclideanNorm : cpu::SumSquares {
 };
 
 }  // namespace detail
+
+namespace op {
 
 struct Var {
   static constexpr const char* name = "var";
@@ -126,6 +132,8 @@ struct AbsPow : UnaryOp<AbsPow> {
   }
 };
 
+}  // namespace op
+
 namespace detail {
 
 template <class Op, TensorLike X>
@@ -138,8 +146,8 @@ tensor_t<X> variance(const X& x, const Dims& dims, bool keepdim, double correcti
 /// The norm of any other order, through powers.
 template <class T>
 Tensor<T> power_norm(const Tensor<T>& x, double p, Reduced r) {
-  const auto powers = apply<AbsPow>(to<cpu::compute_t<T>>(x), AbsPow(p));
-  return to<T>(apply<AbsPow>(apply<Sum>(powers, r), AbsPow(1 / p)));
+  const auto powers = apply<op::AbsPow>(to<cpu::compute_t<T>>(x), op::AbsPow(p));
+  return to<T>(apply<op::AbsPow>(apply<op::Sum>(powers, r), op::AbsPow(1 / p)));
 }
 
 }  // namespace detail
@@ -147,14 +155,14 @@ Tensor<T> power_norm(const Tensor<T>& x, double p, Reduced r) {
 /// Variances: sums of squared deviations from the mean over max(0, count - correction). See torch.var.
 template <TensorLike X>
 tensor_t<X> var(const X& x, const Dims& dims = {}, bool keepdim = false, double correction = 1) {
-  return detail::variance<Var>(x, dims, keepdim, correction);
+  return detail::variance<op::Var>(x, dims, keepdim, correction);
 }
 
 /// Standard deviations, the square roots of var; where one is 0, so is the gradient. Its name needs its namespace,
 /// `tenet::std(x)`, where that is imported beside the standard library's. See torch.std.
 template <TensorLike X>
 tensor_t<X> std(const X& x, const Dims& dims = {}, bool keepdim = false, double correction = 1) {
-  return detail::variance<Std>(x, dims, keepdim, correction);
+  return detail::variance<op::Std>(x, dims, keepdim, correction);
 }
 
 /// Norms of vectors, (sum of |x|^p)^(1/p); for p = 0 the number of elements that are not 0, for p = infinity
@@ -167,8 +175,8 @@ tensor_t<X> norm(const X& x, double p = 2, const Dims& dims = {}, bool keepdim =
   if (std::isnan(p)) throw Error("norm: expected an order p that is a number, got NaN");
   const Reduced r = reduced_dims("norm", dims, keepdim, x.dim());
   const auto& in = static_cast<const Tensor<T>&>(x);
-  if (p == 2) return apply<Norm2>(in, r);
-  if (p == 1) return apply<Sum>(abs(in), r);
+  if (p == 2) return apply<op::Norm2>(in, r);
+  if (p == 1) return apply<op::Sum>(abs(in), r);
   if (p == 0) return to<T>(count_nonzero(in, dims, keepdim));
   if (std::isinf(p)) return p > 0 ? amax(abs(in), dims, keepdim) : amin(abs(in), dims, keepdim);
   return detail::power_norm(in, p, r);

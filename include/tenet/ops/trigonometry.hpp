@@ -8,6 +8,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Sin : UnaryOp<Sin> {
   static constexpr const char* name = "sin";
   static constexpr Keeps keeps = Keeps::input;
@@ -80,45 +82,47 @@ struct Cosh : UnaryOp<Cosh> {
   auto ddf(auto x) const { return std::cosh(x); }
 };
 
+}  // namespace op
+
 /// Sine.
 template <TensorLike X>
 tensor_t<X> sin(X&& x) {
-  return apply_float<Sin>(std::forward<X>(x));
+  return apply_float<op::Sin>(std::forward<X>(x));
 }
 /// Cosine.
 template <TensorLike X>
 tensor_t<X> cos(X&& x) {
-  return apply_float<Cos>(std::forward<X>(x));
+  return apply_float<op::Cos>(std::forward<X>(x));
 }
 /// Tangent.
 template <TensorLike X>
 tensor_t<X> tan(X&& x) {
-  return apply_float<Tan>(std::forward<X>(x));
+  return apply_float<op::Tan>(std::forward<X>(x));
 }
 /// Arc sine, in [-pi/2, pi/2]; NaN outside [-1, 1].
 template <TensorLike X>
 tensor_t<X> asin(X&& x) {
-  return apply_float<Asin>(std::forward<X>(x));
+  return apply_float<op::Asin>(std::forward<X>(x));
 }
 /// Arc cosine, in [0, pi]; NaN outside [-1, 1].
 template <TensorLike X>
 tensor_t<X> acos(X&& x) {
-  return apply_float<Acos>(std::forward<X>(x));
+  return apply_float<op::Acos>(std::forward<X>(x));
 }
 /// Arc tangent, in [-pi/2, pi/2].
 template <TensorLike X>
 tensor_t<X> atan(X&& x) {
-  return apply_float<Atan>(std::forward<X>(x));
+  return apply_float<op::Atan>(std::forward<X>(x));
 }
 /// Hyperbolic sine.
 template <TensorLike X>
 tensor_t<X> sinh(X&& x) {
-  return apply_float<Sinh>(std::forward<X>(x));
+  return apply_float<op::Sinh>(std::forward<X>(x));
 }
 /// Hyperbolic cosine.
 template <TensorLike X>
 tensor_t<X> cosh(X&& x) {
-  return apply_float<Cosh>(std::forward<X>(x));
+  return apply_float<op::Cosh>(std::forward<X>(x));
 }
 
 }  // namespace TENET_CONFIG

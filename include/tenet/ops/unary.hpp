@@ -13,6 +13,8 @@
 namespace tenet {
 inline namespace TENET_CONFIG {
 
+namespace op {
+
 struct Exp : UnaryOp<Exp> {
   static constexpr const char* name = "exp";
   static constexpr Keeps keeps = Keeps::output;
@@ -115,6 +117,8 @@ struct Abs : UnaryOp<Abs> {
   auto ddf(auto x) const { return decltype(x)(0); }
 };
 
+}  // namespace op
+
 /// Base of functions made of steps: their gradient is 0.
 template <class Self>
 struct StepOp : UnaryOp<Self> {
@@ -125,93 +129,97 @@ struct StepOp : UnaryOp<Self> {
   }
 };
 
+namespace op {
+
 struct Sign : StepOp<Sign> {
   static constexpr const char* name = "sign";
   auto f(auto x) const { return decltype(x)(decltype(x)(0) < x) - decltype(x)(x < decltype(x)(0)); }
 };
 
+}  // namespace op
+
 /// e^x.
 template <TensorLike X>
 tensor_t<X> exp(X&& x) {
-  return apply_float<Exp>(std::forward<X>(x));
+  return apply_float<op::Exp>(std::forward<X>(x));
 }
 /// e^x - 1, exact near 0.
 template <TensorLike X>
 tensor_t<X> expm1(X&& x) {
-  return apply_float<Expm1>(std::forward<X>(x));
+  return apply_float<op::Expm1>(std::forward<X>(x));
 }
 /// Natural logarithm; -inf at 0, NaN below.
 template <TensorLike X>
 tensor_t<X> log(X&& x) {
-  return apply_float<Log>(std::forward<X>(x));
+  return apply_float<op::Log>(std::forward<X>(x));
 }
 /// log(1 + x), exact near 0.
 template <TensorLike X>
 tensor_t<X> log1p(X&& x) {
-  return apply_float<Log1p>(std::forward<X>(x));
+  return apply_float<op::Log1p>(std::forward<X>(x));
 }
 /// Logarithm to base 2.
 template <TensorLike X>
 tensor_t<X> log2(X&& x) {
-  return apply_float<Log2>(std::forward<X>(x));
+  return apply_float<op::Log2>(std::forward<X>(x));
 }
 /// Logarithm to base 10.
 template <TensorLike X>
 tensor_t<X> log10(X&& x) {
-  return apply_float<Log10>(std::forward<X>(x));
+  return apply_float<op::Log10>(std::forward<X>(x));
 }
 /// Square root; NaN below 0. Its gradient at 0 is infinite.
 template <TensorLike X>
 tensor_t<X> sqrt(X&& x) {
-  return apply_float<Sqrt>(std::forward<X>(x));
+  return apply_float<op::Sqrt>(std::forward<X>(x));
 }
 /// 1 / sqrt(x).
 template <TensorLike X>
 tensor_t<X> rsqrt(X&& x) {
-  return apply_float<Rsqrt>(std::forward<X>(x));
+  return apply_float<op::Rsqrt>(std::forward<X>(x));
 }
 /// 1 / x.
 template <TensorLike X>
 tensor_t<X> reciprocal(X&& x) {
-  return apply_float<Reciprocal>(std::forward<X>(x));
+  return apply_float<op::Reciprocal>(std::forward<X>(x));
 }
 /// x * x, of any numbers.
 template <TensorLike X>
 tensor_t<X> square(X&& x) {
-  return apply<Square>(as_tensor(std::forward<X>(x)), Square{});
+  return apply<op::Square>(as_tensor(std::forward<X>(x)), op::Square{});
 }
 /// Error function.
 template <TensorLike X>
 tensor_t<X> erf(X&& x) {
-  return apply_float<Erf>(std::forward<X>(x));
+  return apply_float<op::Erf>(std::forward<X>(x));
 }
 /// Absolute value, of any numbers; gradient 0 at 0.
 template <TensorLike X>
 tensor_t<X> abs(X&& x) {
-  return apply<Abs>(as_tensor(std::forward<X>(x)), Abs{});
+  return apply<op::Abs>(as_tensor(std::forward<X>(x)), op::Abs{});
 }
 /// -1, 0 or 1, of any numbers; 0 for NaN, as in PyTorch. Gradient 0.
 template <TensorLike X>
 tensor_t<X> sign(X&& x) {
-  return apply<Sign>(as_tensor(std::forward<X>(x)), Sign{});
+  return apply<op::Sign>(as_tensor(std::forward<X>(x)), op::Sign{});
 }
 
 /// x <- e^x; see exp. Throws as every change in place (ops/inplace.hpp).
 template <TensorLike X>
 const X& exp_(const X& x) {
-  apply_inplace(static_cast<const tensor_t<X>&>(x), Exp{});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::Exp{});
   return x;
 }
 /// x <- sqrt(x); see sqrt.
 template <TensorLike X>
 const X& sqrt_(const X& x) {
-  apply_inplace(static_cast<const tensor_t<X>&>(x), Sqrt{});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::Sqrt{});
   return x;
 }
 /// x <- -x.
 template <TensorLike X>
 const X& neg_(const X& x) {
-  apply_inplace(static_cast<const tensor_t<X>&>(x), Neg{});
+  apply_inplace(static_cast<const tensor_t<X>&>(x), op::Neg{});
   return x;
 }
 

@@ -102,6 +102,8 @@ inline Dims permutation(const Shape& shape, const Dims& dims) {
 
 }  // namespace detail
 
+namespace op {
+
 struct View {
   static constexpr const char* name = "view";
   template <class T>
@@ -146,32 +148,34 @@ struct Permute {
   }
 };
 
+}  // namespace op
+
 /// A view of `x` with the given sizes, of which one may be -1: what is left for it. Throws ShapeError if the number
 /// of elements differs, if the -1 could be anything (no element, another size 0), or if the elements lie so that
 /// only a copy has that shape. See torch.Tensor.view.
 template <TensorLike X>
 tensor_t<X> view(const X& x, const Dims& sizes) {
-  return apply<View>(static_cast<const tensor_t<X>&>(x), detail::infer_sizes("view", x.shape(), sizes));
+  return apply<op::View>(static_cast<const tensor_t<X>&>(x), detail::infer_sizes("view", x.shape(), sizes));
 }
 
 /// As view, but of a copy where a view cannot be. See torch.reshape.
 template <TensorLike X>
 tensor_t<X> reshape(const X& x, const Dims& sizes) {
-  return View::reshape_to(static_cast<const tensor_t<X>&>(x), detail::infer_sizes("reshape", x.shape(), sizes));
+  return op::View::reshape_to(static_cast<const tensor_t<X>&>(x), detail::infer_sizes("reshape", x.shape(), sizes));
 }
 
 /// Dimensions `start_dim` to `end_dim`, both included, become one; a scalar becomes [1]. A view if there is one,
 /// else a copy. Throws IndexError on a wrong dimension. See torch.flatten.
 template <TensorLike X>
 tensor_t<X> flatten(const X& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1) {
-  return View::reshape_to(static_cast<const tensor_t<X>&>(x), detail::flat_shape(x.shape(), start_dim, end_dim));
+  return op::View::reshape_to(static_cast<const tensor_t<X>&>(x), detail::flat_shape(x.shape(), start_dim, end_dim));
 }
 
 /// Dimension `dim` becomes several of `sizes`, of which one may be -1. A view. Throws ShapeError if they do not
 /// multiply to its size. See torch.unflatten.
 template <TensorLike X>
 tensor_t<X> unflatten(const X& x, std::int64_t dim, const Dims& sizes) {
-  return apply<View>(static_cast<const tensor_t<X>&>(x), detail::unflat_shape(x.shape(), dim, sizes));
+  return apply<op::View>(static_cast<const tensor_t<X>&>(x), detail::unflat_shape(x.shape(), dim, sizes));
 }
 
 /// A view without the dimensions of size 1.
@@ -181,7 +185,7 @@ tensor_t<X> squeeze(const X& x) {
   for (std::int64_t n : x.shape()) {
     if (n != 1) shape.push_back(n);
   }
-  return apply<View>(static_cast<const tensor_t<X>&>(x), Shape(shape));
+  return apply<op::View>(static_cast<const tensor_t<X>&>(x), Shape(shape));
 }
 
 /// A view without dimension `dim`, if its size is 1. Throws IndexError on a wrong dimension.
@@ -190,7 +194,7 @@ tensor_t<X> squeeze(const X& x, std::int64_t dim) {
   Dims shape = x.shape();
   const int d = wrap_dim("squeeze", dim, shape.size());
   if (d < shape.size() && shape[d] == 1) shape.erase(d);
-  return apply<View>(static_cast<const tensor_t<X>&>(x), Shape(shape));
+  return apply<op::View>(static_cast<const tensor_t<X>&>(x), Shape(shape));
 }
 
 /// A view with a new dimension of size 1 at `dim`, in [-rank - 1, rank]. Throws IndexError outside.
@@ -198,20 +202,20 @@ template <TensorLike X>
 tensor_t<X> unsqueeze(const X& x, std::int64_t dim) {
   Dims shape = x.shape();
   shape.insert(wrap_dim("unsqueeze", dim, shape.size() + 1), 1);
-  return apply<View>(static_cast<const tensor_t<X>&>(x), Shape(shape));
+  return apply<op::View>(static_cast<const tensor_t<X>&>(x), Shape(shape));
 }
 
 /// A view whose dimension i is dimension dims[i] of `x`. Throws ShapeError unless every dimension is named once. See
 /// torch.permute.
 template <TensorLike X>
 tensor_t<X> permute(const X& x, const Dims& dims) {
-  return apply<Permute>(static_cast<const tensor_t<X>&>(x), detail::permutation(x.shape(), dims));
+  return apply<op::Permute>(static_cast<const tensor_t<X>&>(x), detail::permutation(x.shape(), dims));
 }
 
 /// A view in which dimensions `dim0` and `dim1` change places. Throws IndexError on a wrong dimension.
 template <TensorLike X>
 tensor_t<X> transpose(const X& x, std::int64_t dim0, std::int64_t dim1) {
-  return apply<Permute>(static_cast<const tensor_t<X>&>(x), detail::swapped(x.shape(), dim0, dim1));
+  return apply<op::Permute>(static_cast<const tensor_t<X>&>(x), detail::swapped(x.shape(), dim0, dim1));
 }
 
 /// The transpose of a matrix, a view; of fewer dimensions `x` itself. Throws ShapeError above 2 dimensions.
@@ -232,7 +236,7 @@ tensor_t<X> movedim(const X& x, std::int64_t source, std::int64_t destination) {
     order.erase(from);
     order.insert(to, from);
   }
-  return apply<Permute>(static_cast<const tensor_t<X>&>(x), order);
+  return apply<op::Permute>(static_cast<const tensor_t<X>&>(x), order);
 }
 
 }  // namespace TENET_CONFIG
