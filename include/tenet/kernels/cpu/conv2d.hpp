@@ -1,29 +1,100 @@
 // Two-dimensional convolution and its two gradients, on contiguous NCHW memory.
 #pragma once
 
-#include <tenet/kernels/cpu/conv2d_reference.hpp>
+#include <tenet/kernels/cpu/conv2d_dots.hpp>
+#include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
+
+#include <array>
+#include <type_traits>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
+/// One way to compute a convolution and its gradients.
+template <class T>
+struct Conv2dKernels {
+  bool (*accepts)(const Conv2dShape&);
+  void (*forward)(const Conv2dShape&, const T* x, const T* w, const T* bias, T* y);
+  void (*backward_data)(const Conv2dShape&, const T* dy, const T* w, T* dx);
+  void (*backward_weight)(const Conv2dShape&, const T* x, const T* dy, T* dw);
+};
+
+namespace detail {
+
+inline bool any_shape(const Conv2dShape&) { return true; }
+
+inline bool nothing_empty(const Conv2dShape& s) {
+  return s.n > 0 && s.c > 0 && s.o > 0 && s.kh > 0 && s.kw > 0 && s.oh > 0 && s.ow > 0;
+}
+
+// The kernel covers the whole image: a matrix product with the images as rows.
+inline bool covers_image(const Conv2dShape& s) {
+  return nothing_empty(s) && s.groups == 1 && s.oh == 1 && s.ow == 1 && s.kh == s.h && s.kw == s.w && s.pad_h == 0 &&
+         s.pad_w == 0;
+}
+
+template <class T>
+void conv2d_forward_product(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t k = s.c * s.h * s.w;
+  gemm<T>(s.n, s.o, k, {x, k, 1}, {w, 1, k}, y, s.o, {false, nullptr, bias});
+}
+
+template <class T>
+void conv2d_backward_data_product(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+  const int64_t k = s.c * s.h * s.w;
+  gemm<T>(s.n, k, s.o, {dy, s.o, 1}, {w, k, 1}, dx, k);
+}
+
+template <class T>
+void conv2d_backward_weight_product(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
+  const int64_t k = s.c * s.h * s.w;
+  gemm<T>(s.o, k, s.n, {dy, 1, s.o}, {x, k, 1}, dw, k);
+}
+
+// In order of preference.
+template <class T>
+constexpr auto conv2d_kernel_list() {
+  constexpr Conv2dKernels<T> reference{any_shape, conv2d_forward_reference<T>, conv2d_backward_data_reference<T>,
+                                       conv2d_backward_weight_reference<T>};
+  constexpr Conv2dKernels<T> product{covers_image, conv2d_forward_product<T>, conv2d_backward_data_product<T>,
+                                     conv2d_backward_weight_product<T>};
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    constexpr Conv2dKernels<T> tiles{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
+                                     conv2d_backward_weight_dots<T>};
+    return std::array{product, tiles, reference};
+  } else {
+    return std::array{product, reference};
+  }
+}
+
+template <class T>
+const Conv2dKernels<T>& conv2d_kernels(const Conv2dShape& s) {
+  static constexpr auto list = conv2d_kernel_list<T>();
+  const Conv2dKernels<T>* kernels = list.data();
+  while (!kernels->accepts(s)) ++kernels;
+  return *kernels;
+}
+
+}  // namespace detail
+
 /// y [n, o, oh, ow] = conv2d(x [n, c, h, w], w [o, c / groups, kh, kw]) + bias [o] (may be null).
 template <class T>
 void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
-  conv2d_forward_reference(s, x, w, bias, y);
+  detail::conv2d_kernels<T>(s).forward(s, x, w, bias, y);
 }
 
 /// dx = gradient with respect to x, for the gradient dy of y. Overwrites dx.
 template <class T>
 void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
-  conv2d_backward_data_reference(s, dy, w, dx);
+  detail::conv2d_kernels<T>(s).backward_data(s, dy, w, dx);
 }
 
 /// dw = gradient with respect to w, for the gradient dy of y. Overwrites dw; an empty batch gives zeros.
 template <class T>
 void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
-  conv2d_backward_weight_reference(s, x, dy, dw);
+  detail::conv2d_kernels<T>(s).backward_weight(s, x, dy, dw);
 }
 
 }  // namespace cpu

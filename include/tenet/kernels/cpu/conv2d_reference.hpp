@@ -43,38 +43,38 @@ void for_each_conv_product(const Conv2dShape& s, const F& f) {
 /// y = conv2d(x, w) + bias; bias [o] may be null.
 template <class T>
 void conv2d_forward_reference(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
-  using Sum = reference_sum_t<T>;
-  std::vector<Sum> sums(std::size_t(s.n * s.o * s.oh * s.ow));
+  using Wide = reference_sum_t<T>;
+  std::vector<Wide> sums(std::size_t(s.n * s.o * s.oh * s.ow));
   detail::for_each_conv_product(s, [&](int64_t ix, int64_t iw, int64_t iy) {
-    sums[std::size_t(iy)] += static_cast<Sum>(x[ix]) * static_cast<Sum>(w[iw]);
+    sums[std::size_t(iy)] += static_cast<Wide>(x[ix]) * static_cast<Wide>(w[iw]);
   });
   const int64_t plane = s.oh * s.ow;
-  for (const Sum& sum : sums) {
+  for (const Wide& sum : sums) {
     const int64_t i = &sum - sums.data();
-    y[i] = static_cast<T>(bias ? sum + static_cast<Sum>(bias[i / plane % s.o]) : sum);
+    y[i] = static_cast<T>(bias ? sum + static_cast<Wide>(bias[i / plane % s.o]) : sum);
   }
 }
 
 /// dx = gradient of conv2d with respect to x, for the gradient dy of y.
 template <class T>
 void conv2d_backward_data_reference(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
-  using Sum = reference_sum_t<T>;
-  std::vector<Sum> sums(std::size_t(s.n * s.c * s.h * s.w));
+  using Wide = reference_sum_t<T>;
+  std::vector<Wide> sums(std::size_t(s.n * s.c * s.h * s.w));
   detail::for_each_conv_product(s, [&](int64_t ix, int64_t iw, int64_t iy) {
-    sums[std::size_t(ix)] += static_cast<Sum>(dy[iy]) * static_cast<Sum>(w[iw]);
+    sums[std::size_t(ix)] += static_cast<Wide>(dy[iy]) * static_cast<Wide>(w[iw]);
   });
-  for (const Sum& sum : sums) *dx++ = static_cast<T>(sum);
+  for (const Wide& sum : sums) *dx++ = static_cast<T>(sum);
 }
 
 /// dw = gradient of conv2d with respect to w, for the gradient dy of y.
 template <class T>
 void conv2d_backward_weight_reference(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
-  using Sum = reference_sum_t<T>;
-  std::vector<Sum> sums(std::size_t(s.o * (s.c / s.groups) * s.kh * s.kw));
+  using Wide = reference_sum_t<T>;
+  std::vector<Wide> sums(std::size_t(s.o * (s.c / s.groups) * s.kh * s.kw));
   detail::for_each_conv_product(s, [&](int64_t ix, int64_t iw, int64_t iy) {
-    sums[std::size_t(iw)] += static_cast<Sum>(x[ix]) * static_cast<Sum>(dy[iy]);
+    sums[std::size_t(iw)] += static_cast<Wide>(x[ix]) * static_cast<Wide>(dy[iy]);
   });
-  for (const Sum& sum : sums) *dw++ = static_cast<T>(sum);
+  for (const Wide& sum : sums) *dw++ = static_cast<T>(sum);
 }
 
 }  // namespace cpu

@@ -24,7 +24,7 @@ TENET_NOINLINE void pack_panels(const GemmKernels<T>& kernels, int64_t k, int64_
     kernels.copy_panels[vectors - 1](k, whole, b.data, b.row_stride, out, width, step);
   } else if (b.row_stride == 1) {
     for (int64_t q = 0; q < whole; ++q) {
-      for (int64_t j = 0; j < reach; j += kernels.lanes) {
+      for (int64_t j = reach - kernels.lanes; j >= 0; j -= kernels.lanes) {  // the last one has too much
         kernels.transpose_rows(k, b.data + (q * width + j) * b.col_stride, b.col_stride, out + q * step + j, width);
       }
     }

@@ -21,6 +21,7 @@ enum class Scratch {
   conv_images,
   conv_sums,
   conv_tables,
+  conv_offsets,
   conv_widened,
   count
 };
@@ -33,12 +34,12 @@ struct ScratchBuffer {
   void* data;
   std::size_t bytes;
 };
-inline constinit thread_local ScratchBuffer scratch[8] = {};
+inline constinit thread_local ScratchBuffer scratch[16] = {};
 }  // namespace state
 
 inline namespace TENET_CONFIG {
 namespace cpu {
-static_assert(int(Scratch::count) <= 8);
+static_assert(int(Scratch::count) <= 16);
 
 namespace detail {
 

@@ -1,0 +1,230 @@
+// The inner kernels of the convolution. Included by for_each_isa.hpp.
+//
+// A vector holds one run of neighbouring pixels of a row, or two runs where it is wider than 8 lanes. What a run has
+// too many is masked out.
+#ifdef TENET_KERNEL_NAMESPACE
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+namespace TENET_KERNEL_NAMESPACE {
+
+template <class T>
+inline constexpr int run_lanes = lanes<T> < 8 ? lanes<T> : 8;
+template <class T>
+inline constexpr int runs = lanes<T> / run_lanes<T>;  // in a vector
+
+template <class T>
+struct RunOf {
+  typedef T type __attribute__((vector_size(run_lanes<T> * sizeof(T))));
+};
+template <class T>
+using Run = typename RunOf<T>::type;
+
+template <class T, int... lane>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> join(Run<T> a, Run<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, lane...);
+}
+
+template <class T, int part, int... lane>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Run<T> run_of(Vector<T> v, std::integer_sequence<int, lane...>) {
+  if constexpr (runs<T> == 1) {
+    return v;
+  } else {
+    return __builtin_shufflevector(v, v, (part * run_lanes<T> + lane)...);
+  }
+}
+
+// The runs at base[at[0]], base[at[1]], ...
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load_runs(const T* base, const int64_t* at) {
+  if constexpr (runs<T> == 1) {
+    return load(base + at[0]);
+  } else {
+    Run<T> a, b;
+    __builtin_memcpy(&a, base + at[0], sizeof a);
+    __builtin_memcpy(&b, base + at[1], sizeof b);
+    return join<T>(a, b, std::make_integer_sequence<int, lanes<T>>{});
+  }
+}
+
+template <class T, int part>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_run(T* p, Vector<T> v) {
+  Run<T> old;
+  __builtin_memcpy(&old, p, sizeof old);
+  old += run_of<T, part>(v, std::make_integer_sequence<int, run_lanes<T>>{});
+  __builtin_memcpy(p, &old, sizeof old);
+}
+
+template <class T, int part>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_run(T* p, Vector<T> v) {
+  const Run<T> run = run_of<T, part>(v, std::make_integer_sequence<int, run_lanes<T>>{});
+  __builtin_memcpy(p, &run, sizeof run);
+}
+
+// Keeps the lanes whose bits are set.
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> masked(Vector<T> v, Vector<T> mask) {
+  typedef long long Bits __attribute__((vector_size(TENET_KERNEL_BYTES)));
+  return (Vector<T>)((Bits)v & (Bits)mask);
+}
+
+// M channels times 2 vectors of pixels: sums over taps of weights and runs of the image.
+template <class T, int M>
+TENET_KERNEL_TARGET TENET_NOINLINE void conv_tile(const ConvTile<T>& t) {
+  constexpr int n = 2, parts = runs<T>;
+  Vector<T> sum[M][n];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    const T start = t.bias ? t.bias[i] : T(0);
+#pragma GCC unroll 2
+    for (int j = 0; j < n; ++j) sum[i][j] = Vector<T>{} + start;
+  }
+  const T *a = t.weights, *image = t.image;
+  int64_t at[n * parts];
+#pragma GCC unroll 4
+  for (int r = 0; r < n * parts; ++r) at[r] = t.from[r];
+  const int64_t a_step = t.weights_step;
+#pragma GCC unroll 1
+  for (const int64_t *offset = t.offsets, *end = offset + t.taps; offset != end; ++offset) {
+    const T* base = image + *offset;
+    Vector<T> v[n];
+#pragma GCC unroll 2
+    for (int j = 0; j < n; ++j) v[j] = load_runs(base, at + j * parts);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const T scale = a[i];
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) sum[i][j] += v[j] * scale;
+    }
+    a += a_step;
+  }
+  if (t.add) {
+    if (t.masks) {
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) {
+        const Vector<T> mask = load_runs(t.masks, t.mask + j * parts);
+#pragma GCC unroll 16
+        for (int i = 0; i < M; ++i) sum[i][j] = masked<T>(sum[i][j], mask);
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      T* out = t.out + i * t.out_row;
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) {
+        add_run<T, 0>(out + t.to[j * parts], sum[i][j]);
+        if constexpr (parts == 2) add_run<T, 1>(out + t.to[j * parts + 1], sum[i][j]);
+      }
+    }
+  } else if (t.valid == run_lanes<T>) {
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      T* out = t.out + i * t.out_row;
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) {
+        store_run<T, 0>(out + t.to[j * parts], sum[i][j]);
+        if constexpr (parts == 2) store_run<T, 1>(out + t.to[j * parts + 1], sum[i][j]);
+      }
+    }
+  } else {
+    T lane[M][n * lanes<T>];
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) store(lane[i] + j * lanes<T>, sum[i][j]);
+    }
+    for (int i = 0; i < M; ++i) {
+      for (int r = 0; r < n * parts; ++r) {
+        for (int64_t q = 0; q < t.valid; ++q) t.out[i * t.out_row + t.to[r] + q] = lane[i][r * run_lanes<T> + q];
+      }
+    }
+  }
+}
+
+// Adds to sums[M][N] of vectors the products of M channels of dy with N taps of x, over the runs of all images.
+template <class T, int M, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void conv_dot(const ConvDot<T>& d) {
+  constexpr int w = lanes<T>, parts = runs<T>;
+  Vector<T> sum[M][N];
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) sum[i][j] = load(d.sums + (i * N + j) * w);
+  }
+  const T *dy[M], *x[N];
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) dy[i] = d.dy[i];
+#pragma GCC unroll 8
+  for (int j = 0; j < N; ++j) x[j] = d.x[j];
+  for (int64_t image = d.images; image > 0; --image) {
+#pragma GCC unroll 1
+    for (int64_t r = 0; r < d.whole; r += parts) {
+      Vector<T> v[N];
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) v[j] = load_runs(x[j], d.x_at + r);
+#pragma GCC unroll 8
+      for (int i = 0; i < M; ++i) {
+        const Vector<T> g = load_runs(dy[i], d.dy_at + r);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
+      }
+    }
+#pragma GCC unroll 1
+    for (int64_t r = d.whole; r < d.runs; r += parts) {
+      const Vector<T> mask = load_runs(d.masks, d.mask_at + r);
+      Vector<T> v[N];
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) v[j] = masked<T>(load_runs(x[j], d.x_at + r), mask);
+#pragma GCC unroll 8
+      for (int i = 0; i < M; ++i) {
+        const Vector<T> g = masked<T>(load_runs(dy[i], d.dy_at + r), mask);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) dy[i] += d.dy_image;
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) x[j] += d.x_image;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) store(d.sums + (i * N + j) * w, sum[i][j]);
+  }
+}
+
+// The sums over the lanes of `count` vectors.
+template <class T>
+TENET_KERNEL_TARGET TENET_NOINLINE void sum_lanes(const T* vectors, int64_t count, T* out) {
+  constexpr int w = lanes<T>;
+  for (int64_t first = 0; first < count; first += w) {
+    Vector<T> square[w];
+#pragma GCC unroll 16
+    for (int q = 0; q < w; ++q) square[q] = first + q < count ? load(vectors + (first + q) * w) : Vector<T>{};
+    transpose<T>(square);
+#pragma GCC unroll 16
+    for (int q = 1; q < w; ++q) square[0] += square[q];
+    T whole[w];
+    store(whole, square[0]);
+    for (int q = 0; q < w && first + q < count; ++q) out[first + q] = whole[q];
+  }
+}
+
+template <class T, int... m>
+constexpr ConvKernels<T> make_conv_kernels(std::integer_sequence<int, m...>) {
+  constexpr int side = TENET_KERNEL_REGISTERS == 32 ? 5 : 4, taps = TENET_KERNEL_REGISTERS == 32 ? 5 : 3;
+  return {lanes<T>,    run_lanes<T>, tile_rows, {conv_tile<T, m + 1>...}, side, taps, conv_dot<T, side, taps>,
+          sum_lanes<T>};
+}
+
+template <class T>
+inline constexpr ConvKernels<T> conv_kernels = make_conv_kernels<T>(std::make_integer_sequence<int, tile_rows>{});
+
+}  // namespace TENET_KERNEL_NAMESPACE
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
+
+#endif

@@ -1,0 +1,139 @@
+// Convolution of float and double with register tiles: output channels by runs of pixels.
+#pragma once
+
+#include <tenet/kernels/cpu/conv2d_plan.hpp>
+#include <tenet/kernels/cpu/gemm_pack.hpp>
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+
+/// y = conv2d(x, w) + bias.
+template <class T>
+TENET_NOINLINE void conv2d_forward_tiles(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T* y) {
+  const ConvKernels<T>& kernels = conv_kernels<T>();
+  const int64_t tile_runs = 2 * kernels.lanes / kernels.run;
+  const Conv2dShape s = without_rows(shape, kernels.run);
+  const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, out_plane = s.oh * s.ow;
+  // What a chunk of rows reads of the image should stay in the cache over all strips.
+  const int64_t row_elements = in_group * s.stride_h * image_layout(s, kernels.run).pitch;
+  const ConvPlan plan = conv_plan(s, kernels.run, tile_runs, std::clamp<int64_t>(32768 / row_elements, 1, s.oh));
+  const int64_t strip = strip_height(out_group, kernels.max_rows), strips = (out_group + strip - 1) / strip;
+  const int64_t strip_size = panel_size(gemm_kernels<T>(), plan.taps, strip);
+  T* const weights = scratch<T>(Scratch::conv_weights, s.groups * strips * strip_size);
+  parallel_for(s.groups, (int64_t{1} << 15) / (out_group * plan.taps) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      pack_panels<T>(gemm_kernels<T>(), plan.taps, out_group, {w + g * out_group * plan.taps, 1, plan.taps},
+                     weights + g * strips * strip_size, strip);
+    }
+  });
+
+  const int64_t chunks = (plan.runs - 1) / plan.chunk_runs + 1;
+  const int64_t together = images_together(s.n, s.c * plan.image.plane, plan.image.copied);
+  const int64_t unit_cost = plan.chunk_runs * kernels.run * out_group * plan.taps;
+  for (int64_t first = 0; first < s.n; first += together) {
+    const int64_t images = std::min(together, s.n - first);
+    const T* from = x + first * s.c * s.h * s.w;
+    if (plan.image.copied) {
+      T* copy = scratch<T>(Scratch::conv_images, images * s.c * plan.image.plane);
+      copy_planes(plan.image, images * s.c, from, s.h, s.w, s.pad_h, s.pad_w, copy);
+      from = copy;
+    }
+    parallel_for(images * s.groups * chunks, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t g = unit / chunks % s.groups, image = unit / chunks / s.groups;
+        const int64_t first_run = unit % chunks * plan.chunk_runs;
+        const int64_t last_run = std::min(plan.runs, first_run + plan.chunk_runs);
+        ConvTile<T> t{};
+        t.taps = plan.taps;
+        t.weights_step = strip;
+        t.image = from + (image * s.c + g * in_group) * plan.image.plane;
+        t.offsets = plan.tap_at;
+        t.out_row = out_plane;
+        t.valid = plan.valid;
+        for (int64_t i = 0; i < strips; ++i) {
+          const int64_t channel = g * out_group + i * strip;
+          t.weights = weights + (g * strips + i) * strip_size;
+          t.out = y + ((first + image) * s.o + channel) * out_plane;
+          t.bias = bias ? bias + channel : nullptr;
+          const auto tile = kernels.tile[std::min(strip, out_group - i * strip) - 1];
+          for (int64_t r = first_run; r < last_run; r += tile_runs) {
+            t.from = plan.x_at + r;
+            t.to = plan.out_at + r;
+            tile(t);
+          }
+        }
+      }
+    });
+  }
+}
+
+/// dx = gradient with respect to x: each tap adds its share to the pixels it read, a strip of channels at a time.
+template <class T>
+TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
+  const ConvKernels<T>& kernels = conv_kernels<T>();
+  const int64_t tile_runs = 2 * kernels.lanes / kernels.run;
+  const Conv2dShape s = without_rows(shape, kernels.run);
+  const ConvPlan plan = conv_plan(s, kernels.run, tile_runs, s.oh);
+  const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, in_plane = s.h * s.w, taps = s.kh * s.kw;
+  const int64_t strip = strip_height(in_group, kernels.max_rows), strips = (in_group + strip - 1) / strip;
+  const int64_t strip_size = panel_size(gemm_kernels<T>(), out_group, strip);
+  // Weights as [group][tap][strip][out channel][in channel].
+  T* const weights = scratch<T>(Scratch::conv_weights, s.groups * taps * strips * strip_size);
+  parallel_for(s.groups * taps, (int64_t{1} << 15) / (out_group * in_group) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = w + i / taps * out_group * plan.taps + i % taps;
+      pack_panels<T>(gemm_kernels<T>(), out_group, in_group, {from, plan.taps, taps}, weights + i * strips * strip_size,
+                     strip);
+    }
+  });
+  int64_t* const channel_at = scratch<int64_t>(Scratch::conv_offsets, out_group);
+  for (int64_t i = 0; i < out_group; ++i) channel_at[i] = i * plan.output.plane;
+
+  const int64_t together = images_together(s.n, s.o * plan.output.plane, plan.output.copied);
+  const int64_t unit_cost = plan.runs * kernels.run * out_group * strip * taps;
+  for (int64_t first = 0; first < s.n; first += together) {
+    const int64_t images = std::min(together, s.n - first);
+    const T* from = dy + first * s.o * s.oh * s.ow;
+    if (plan.output.copied) {
+      T* copy = scratch<T>(Scratch::conv_images, images * s.o * plan.output.plane);
+      copy_planes(plan.output, images * s.o, from, s.oh, s.ow, 0, 0, copy);
+      from = copy;
+    }
+    parallel_for(images * s.groups * strips, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
+      T* const copy = plan.image.copied ? scratch<T>(Scratch::conv_sums, strip * plan.image.plane) : nullptr;
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t i = unit % strips, g = unit / strips % s.groups, image = unit / strips / s.groups;
+        const int64_t rows = std::min(strip, in_group - i * strip);
+        T* const out = dx + ((first + image) * s.c + g * in_group + i * strip) * in_plane;
+        T* const sums = copy ? copy : out;
+        std::fill_n(sums, rows * plan.image.plane, T(0));
+        ConvTile<T> t{};
+        t.taps = out_group;
+        t.weights_step = strip;
+        t.image = from + (image * s.o + g * out_group) * plan.output.plane;
+        t.offsets = channel_at;
+        t.out_row = plan.image.plane;
+        t.add = true;
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          t.weights = weights + ((g * taps + tap) * strips + i) * strip_size;
+          t.out = sums + plan.tap_at[tap];
+          for (int64_t r = 0; r < plan.runs; r += tile_runs) {
+            t.from = plan.y_at + r;
+            t.to = plan.x_at + r;
+            t.masks = r + tile_runs > plan.whole ? run_mask_data<T>() : nullptr;
+            t.mask = plan.mask_at + r;
+            kernels.tile[rows - 1](t);
+          }
+        }
+        for (int64_t c = 0; copy && c < rows; ++c) {
+          copy_plane_back(plan.image, copy + c * plan.image.plane, s.h, s.w, s.pad_h, s.pad_w, out + c * in_plane);
+        }
+      }
+    });
+  }
+}
+
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
