@@ -4,10 +4,9 @@
 // shape alone, so results do too; and errors of sums grow with the logarithm of their length.
 #pragma once
 
+#include <tenet/core/memory.hpp>
 #include <tenet/kernels/cpu/pointwise.hpp>
 #include <tenet/kernels/cpu/reducers.hpp>
-
-#include <memory>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
@@ -88,6 +87,27 @@ void merge_pairwise(const R& op, State* states, int64_t n, int64_t step) {
       states[i * step] = op.merge(states[i * step], states[(i + distance) * step]);
 }
 
+// Partial results: memory of the caching allocator, none if n is 0.
+template <class State>
+class States {
+  static_assert(std::is_trivially_copyable_v<State>);
+
+ public:
+  explicit States(int64_t n) : bytes_(std::size_t(n) * sizeof(State)) {
+    if (n) data_ = static_cast<State*>(memory::allocate(bytes_));
+  }
+  States(const States&) = delete;
+  States& operator=(const States&) = delete;
+  ~States() {
+    if (data_) memory::deallocate(data_, bytes_);
+  }
+  State* get() const { return data_; }
+
+ private:
+  std::size_t bytes_;
+  State* data_ = nullptr;
+};
+
 template <class R, class T, class Out>
 class Reduction {
   using C = compute_t<T>;
@@ -129,7 +149,7 @@ class Reduction {
   void reduce_along() const {
     const int64_t n = plan_.count(), chunks = (n - 1) / reduce_chunk + 1;
     const int64_t grain = chunks > 1 ? map_grain / reduce_chunk : n < map_grain ? map_grain / n : 1;
-    const auto states = chunks > 1 ? std::make_unique_for_overwrite<State[]>(std::size_t(outputs() * chunks)) : nullptr;
+    const States<State> states(chunks > 1 ? outputs() * chunks : 0);
     parallel_for(outputs() * chunks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t o = t / chunks, first = t % chunks * reduce_chunk;
@@ -139,7 +159,7 @@ class Reduction {
         if (chunks == 1) {
           out_[o] = finish(s);
         } else {
-          states[std::size_t(t)] = s;
+          states.get()[t] = s;
         }
       }
     });
@@ -190,7 +210,7 @@ class Reduction {
     const int64_t n = plan_.count(), chunks = (n - 1) / reduce_rows + 1, width = plan_.kept.inner();
     const int64_t strips = (width - 1) / map_block + 1, lines = outputs() / width, tasks = lines * strips * chunks;
     const int64_t work = (n < reduce_rows ? n : reduce_rows) * (width < map_block ? width : map_block);
-    const auto states = std::make_unique_for_overwrite<State[]>(std::size_t(outputs() * chunks));
+    const States<State> states(outputs() * chunks);
     parallel_for(tasks, work < map_grain ? map_grain / work : 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t strip = t % strips, c = t / strips % chunks, line = t / strips / chunks;
@@ -202,7 +222,7 @@ class Reduction {
     });
     for (int64_t o = 0; o < outputs(); ++o) {
       merge_pairwise(op_, states.get() + o, chunks, outputs());
-      out_[o] = finish(states[std::size_t(o)]);
+      out_[o] = finish(states.get()[o]);
     }
   }
 
