@@ -36,6 +36,7 @@ struct Mlp : nn::Module<Mlp> {
 template <class Net>
 float step(Net& net, optim::Optimizer& optimizer, const Tensor<float>& x, const Tensor<std::int64_t>& labels) {
   nn::CrossEntropyLoss criterion;
+  net.zero_grad();
   optimizer.zero_grad();
   const Tensor<float> loss = criterion(net(x), labels);
   loss.backward();
@@ -110,6 +111,23 @@ TEST(Training, IsTheSameForAnyNumberOfThreads) {
     for (const AnyTensor& p : net.parameters()) all.push_back(Tensor<float>(p).detach().flatten());
     return cat(all, 0);
   }));
+}
+
+TEST(Training, AnEmptyBatchTeachesNothing) {
+  for (const Reduction reduction : {Reduction::sum, Reduction::mean}) {
+    LeNet net;
+    const Tensor<float> y = net(zeros({0, 1, 28, 28}));
+    EXPECT_EQ(y.shape(), (Shape{0, 10}));
+    const Tensor<float> loss = cross_entropy(y, zeros<std::int64_t>({0}), {.reduction = reduction});
+    if (reduction == Reduction::sum) EXPECT_EQ(loss.item(), 0);
+    else EXPECT_TRUE(std::isnan(loss.item()));
+    loss.backward();
+    for (const auto& [name, p] : net.named_parameters()) {
+      EXPECT_EQ(p.grad_any().shape(), p.shape());
+      const std::vector<float> g = Tensor<float>(p.grad_any()).to_vector();
+      EXPECT_EQ(g, std::vector<float>(g.size(), 0.f)) << name;
+    }
+  }
 }
 
 TEST(Training, LearnsAnEasyTask) {

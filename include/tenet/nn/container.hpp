@@ -9,6 +9,8 @@ namespace tenet::nn {
 /// 10}}`. Parameters are named "0.weight", "2.weight", ... See torch.nn.Sequential.
 template <class... M>
 class Sequential : public Module<Sequential<M...>> {
+  static_assert((IsModule<M> && ...), "nn::Sequential holds modules; write a function as a module with a forward()");
+
  public:
   explicit Sequential(M... layers) : layers_(std::move(layers)...) {}
 
@@ -45,6 +47,8 @@ class Sequential : public Module<Sequential<M...>> {
 /// Any number of modules of one type, named by their place. See torch.nn.ModuleList.
 template <class M>
 class ModuleList : public Module<ModuleList<M>> {
+  static_assert(IsModule<M>, "nn::ModuleList holds modules");
+
  public:
   ModuleList() = default;
   ModuleList(std::initializer_list<M> modules) : modules_(modules) {}

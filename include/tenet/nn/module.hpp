@@ -114,22 +114,24 @@ class Module : public ModuleBase {
   /// The tensors that train, each once. Throws Error if a parameter of the struct is not named in TENET_MODULE.
   std::vector<AnyTensor> parameters() {
     std::vector<AnyTensor> out;
-    for (const StateSlot& s : state_slots()) {
-      bool seen = !s.trains;
-      for (const AnyTensor& t : out) seen = seen || t.is(*s.tensor);
-      if (!seen) out.push_back(*s.tensor);
-    }
+    for (auto& entry : named_parameters()) out.push_back(std::move(entry.second));
     return out;
   }
-  /// The same with names, "conv1.weight"; tied ones under each of their names.
+  /// The same with names, "conv1.weight"; a tied one under the first of its names.
   StateDict named_parameters() {
-    return named([](const StateSlot& s) { return s.trains; });
+    StateDict out;
+    for (StateSlot& s : state_slots()) {
+      bool seen = !s.trains;
+      for (const auto& entry : out) seen = seen || entry.second.is(*s.tensor);
+      if (!seen) out.emplace_back(std::move(s.name), *s.tensor);
+    }
+    return out;
   }
   /// The tensors that belong to the state but do not train.
   StateDict named_buffers() {
     return named([](const StateSlot& s) { return !s.trains; });
   }
-  /// Parameters and buffers by name. The tensors are the module's own.
+  /// Parameters and buffers by name, tied ones under each of their names. The tensors are the module's own.
   StateDict state_dict() {
     return named([](const StateSlot&) { return true; });
   }
@@ -145,7 +147,10 @@ class Module : public ModuleBase {
   }
   /// Drops the gradients of the parameters.
   void zero_grad() {
-    for (const AnyTensor& p : parameters()) p.zero_grad();
+    each_member([]<class M>(std::string_view, M& m) {
+      if constexpr (IsModule<M>) m.zero_grad();
+      else if (M::trains && m) m.AnyTensor::zero_grad();
+    });
   }
   /// Lets the parameters collect gradients, or freezes them.
   Self& requires_grad_(bool on = true) {
