@@ -35,17 +35,24 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Run<T> run_of(Vector<T> v, std::integer_
   }
 }
 
-// The runs at base[at[0]], base[at[1]], ...
+// A vector of the runs that stand `offset` behind each pointer.
 template <class T>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load_runs(const T* base, const int64_t* at) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load_runs(const T* const* in, int64_t offset) {
   if constexpr (runs<T> == 1) {
-    return load(base + at[0]);
+    return load(in[0] + offset);
   } else {
     Run<T> a, b;
-    __builtin_memcpy(&a, base + at[0], sizeof a);
-    __builtin_memcpy(&b, base + at[1], sizeof b);
+    __builtin_memcpy(&a, in[0] + offset, sizeof a);
+    __builtin_memcpy(&b, in[1] + offset, sizeof b);
     return join<T>(a, b, std::make_integer_sequence<int, lanes<T>>{});
   }
+}
+
+// A vector of the runs at base[at[0]], base[at[1]].
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load_runs(const T* base, const int64_t* at) {
+  const T* const in[] = {base + at[0], base + at[runs<T> - 1]};
+  return load_runs<T>(in, 0);
 }
 
 template <class T, int part>
@@ -69,80 +76,83 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> masked(Vector<T> v, Vector<T> 
   return (Vector<T>)((Bits)v & (Bits)mask);
 }
 
-// M channels times 2 vectors of pixels: sums over taps of weights and runs of the image.
+// M channels times the pixels of some tiles, 2 vectors at a time: sums over taps of weights and runs of the image.
 template <class T, int M>
-TENET_KERNEL_TARGET TENET_NOINLINE void conv_tile(const ConvTile<T>& t) {
+TENET_KERNEL_TARGET TENET_NOINLINE void conv_tiles(const ConvTiles<T>& t) {
   constexpr int n = 2, parts = runs<T>;
-  Vector<T> sum[M][n];
+  const int64_t weights_step = t.weights_step, out_row = t.out_row;
+  const int64_t *const offsets = t.offsets, *const offsets_end = offsets + t.taps;
+  const T *const image = t.image, *const bias = t.bias;
+  for (int64_t tile = 0; tile < t.tiles; ++tile) {
+    Vector<T> sum[M][n];
 #pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) {
-    const T start = t.bias ? t.bias[i] : T(0);
+    for (int i = 0; i < M; ++i) {
+      const T start = bias ? bias[i] : T(0);
 #pragma GCC unroll 2
-    for (int j = 0; j < n; ++j) sum[i][j] = Vector<T>{} + start;
-  }
-  const T *a = t.weights, *image = t.image;
-  int64_t at[n * parts];
+      for (int j = 0; j < n; ++j) sum[i][j] = Vector<T>{} + start;
+    }
+    const T *in[n * parts], *weights = t.weights;
 #pragma GCC unroll 4
-  for (int r = 0; r < n * parts; ++r) at[r] = t.from[r];
-  const int64_t a_step = t.weights_step;
+    for (int r = 0; r < n * parts; ++r) in[r] = image + t.from[tile * n * parts + r];
 #pragma GCC unroll 1
-  for (const int64_t *offset = t.offsets, *end = offset + t.taps; offset != end; ++offset) {
-    const T* base = image + *offset;
-    Vector<T> v[n];
+    for (const int64_t* offset = offsets; offset != offsets_end; ++offset) {
+      Vector<T> v[n];
 #pragma GCC unroll 2
-    for (int j = 0; j < n; ++j) v[j] = load_runs(base, at + j * parts);
+      for (int j = 0; j < n; ++j) v[j] = load_runs<T>(in + j * parts, *offset);
 #pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      const T scale = a[i];
+      for (int i = 0; i < M; ++i) {
+        const T scale = weights[i];
 #pragma GCC unroll 2
-      for (int j = 0; j < n; ++j) sum[i][j] += v[j] * scale;
-    }
-    a += a_step;
-  }
-  if (t.add) {
-    if (t.masks) {
-#pragma GCC unroll 2
-      for (int j = 0; j < n; ++j) {
-        const Vector<T> mask = load_runs(t.masks, t.mask + j * parts);
-#pragma GCC unroll 16
-        for (int i = 0; i < M; ++i) sum[i][j] = masked<T>(sum[i][j], mask);
+        for (int j = 0; j < n; ++j) sum[i][j] += v[j] * scale;
       }
+      weights += weights_step;
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      T* out = t.out + i * t.out_row;
+    T* to[n * parts];
+#pragma GCC unroll 4
+    for (int r = 0; r < n * parts; ++r) to[r] = t.out + t.to[tile * n * parts + r];
+    if (t.add) {
+      if (tile >= t.unmasked) {
 #pragma GCC unroll 2
-      for (int j = 0; j < n; ++j) {
-        add_run<T, 0>(out + t.to[j * parts], sum[i][j]);
-        if constexpr (parts == 2) add_run<T, 1>(out + t.to[j * parts + 1], sum[i][j]);
+        for (int j = 0; j < n; ++j) {
+          const Vector<T> mask = load_runs<T>(t.masks, t.mask + (tile * n + j) * parts);
+#pragma GCC unroll 16
+          for (int i = 0; i < M; ++i) sum[i][j] = masked<T>(sum[i][j], mask);
+        }
       }
-    }
-  } else if (t.valid == run_lanes<T>) {
 #pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      T* out = t.out + i * t.out_row;
+      for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 2
-      for (int j = 0; j < n; ++j) {
-        store_run<T, 0>(out + t.to[j * parts], sum[i][j]);
-        if constexpr (parts == 2) store_run<T, 1>(out + t.to[j * parts + 1], sum[i][j]);
+        for (int j = 0; j < n; ++j) {
+          add_run<T, 0>(to[j * parts] + i * out_row, sum[i][j]);
+          if constexpr (parts == 2) add_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
+        }
       }
-    }
-  } else {
-    T lane[M][n * lanes<T>];
+    } else if (t.valid == run_lanes<T>) {
 #pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
+      for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 2
-      for (int j = 0; j < n; ++j) store(lane[i] + j * lanes<T>, sum[i][j]);
-    }
-    for (int i = 0; i < M; ++i) {
-      for (int r = 0; r < n * parts; ++r) {
-        for (int64_t q = 0; q < t.valid; ++q) t.out[i * t.out_row + t.to[r] + q] = lane[i][r * run_lanes<T> + q];
+        for (int j = 0; j < n; ++j) {
+          store_run<T, 0>(to[j * parts] + i * out_row, sum[i][j]);
+          if constexpr (parts == 2) store_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
+        }
+      }
+    } else {
+      T lane[M][n * lanes<T>];
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+        for (int j = 0; j < n; ++j) store(lane[i] + j * lanes<T>, sum[i][j]);
+      }
+      for (int i = 0; i < M; ++i) {
+        for (int r = 0; r < n * parts; ++r) {
+          for (int64_t q = 0; q < t.valid; ++q) to[r][i * out_row + q] = lane[i][r * run_lanes<T> + q];
+        }
       }
     }
   }
 }
 
-// Adds to sums[M][N] of vectors the products of M channels of dy with N taps of x, over the runs of all images.
+// Adds to sums[M][N] of vectors the products of M channels of dy with N taps of x, over the runs of some images.
 template <class T, int M, int N>
 TENET_KERNEL_TARGET TENET_NOINLINE void conv_dot(const ConvDot<T>& d) {
   constexpr int w = lanes<T>, parts = runs<T>;
@@ -157,36 +167,31 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_dot(const ConvDot<T>& d) {
   for (int i = 0; i < M; ++i) dy[i] = d.dy[i];
 #pragma GCC unroll 8
   for (int j = 0; j < N; ++j) x[j] = d.x[j];
-  for (int64_t image = d.images; image > 0; --image) {
+  const int64_t *dy_at = d.whole.dy_at, *x_at = d.whole.x_at;
 #pragma GCC unroll 1
-    for (int64_t r = 0; r < d.whole; r += parts) {
-      Vector<T> v[N];
+  for (int64_t r = 0; r < d.whole.runs; r += parts) {
+    Vector<T> v[N];
 #pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) v[j] = load_runs(x[j], d.x_at + r);
+    for (int j = 0; j < N; ++j) v[j] = load_runs(x[j], x_at + r);
 #pragma GCC unroll 8
-      for (int i = 0; i < M; ++i) {
-        const Vector<T> g = load_runs(dy[i], d.dy_at + r);
+    for (int i = 0; i < M; ++i) {
+      const Vector<T> g = load_runs(dy[i], dy_at + r);
 #pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
-      }
+      for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
     }
+  }
 #pragma GCC unroll 1
-    for (int64_t r = d.whole; r < d.runs; r += parts) {
-      const Vector<T> mask = load_runs(d.masks, d.mask_at + r);
-      Vector<T> v[N];
+  for (int64_t r = 0; r < d.masked.runs; r += parts) {
+    const Vector<T> mask = load_runs<T>(d.masks, d.masked.mask_at + r);
+    Vector<T> v[N];
 #pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) v[j] = masked<T>(load_runs(x[j], d.x_at + r), mask);
+    for (int j = 0; j < N; ++j) v[j] = masked<T>(load_runs(x[j], d.masked.x_at + r), mask);
 #pragma GCC unroll 8
-      for (int i = 0; i < M; ++i) {
-        const Vector<T> g = masked<T>(load_runs(dy[i], d.dy_at + r), mask);
+    for (int i = 0; i < M; ++i) {
+      const Vector<T> g = masked<T>(load_runs(dy[i], d.masked.dy_at + r), mask);
 #pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
-      }
+      for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) dy[i] += d.dy_image;
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) x[j] += d.x_image;
   }
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
@@ -215,7 +220,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void sum_lanes(const T* vectors, int64_t coun
 template <class T, int... m>
 constexpr ConvKernels<T> make_conv_kernels(std::integer_sequence<int, m...>) {
   constexpr int side = TENET_KERNEL_REGISTERS == 32 ? 5 : 4, taps = TENET_KERNEL_REGISTERS == 32 ? 5 : 3;
-  return {lanes<T>,    run_lanes<T>, tile_rows, {conv_tile<T, m + 1>...}, side, taps, conv_dot<T, side, taps>,
+  return {lanes<T>,    run_lanes<T>, tile_rows, {conv_tiles<T, m + 1>...}, side, taps, conv_dot<T, side, taps>,
           sum_lanes<T>};
 }
 

@@ -23,7 +23,19 @@ TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const 
   const int64_t image_size = s.c * plan.image.plane, output_size = s.o * plan.output.plane;
   const int64_t together = images_together(s.n, image_size + output_size, copied);
   // Images that stay in the first cache while a unit goes over its taps.
-  const int64_t near = std::max<int64_t>(1, 5120 / (rows * plan.output.plane + plan.image.plane));
+  const int64_t near = std::clamp<int64_t>(5120 / (rows * plan.output.plane + plan.image.plane), 1, s.n);
+  // The runs of those images, the whole ones of all first.
+  const int64_t whole = plan.whole / parts * parts, rest = plan.runs - whole, entries = near * plan.runs;
+  int64_t* const dy_at = scratch<int64_t>(Scratch::conv_offsets, 3 * entries);
+  int64_t *const x_at = dy_at + entries, *const mask_at = x_at + entries;
+  for (int64_t image = 0; image < near; ++image) {
+    for (int64_t r = 0; r < plan.runs; ++r) {
+      const int64_t to = r < whole ? image * whole + r : near * whole + image * rest + r - whole;
+      dy_at[to] = image * output_size + plan.y_at[r];
+      x_at[to] = image * image_size + plan.x_at[r];
+      mask_at[to] = plan.mask_at[r];
+    }
+  }
   const int64_t unit_cost = s.n * plan.runs * kernels.run * rows * chunk;
   for (int64_t first = 0; first < s.n; first += together) {
     const int64_t images = std::min(together, s.n - first);
@@ -43,17 +55,12 @@ TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const 
         const int64_t g = unit / chunks / blocks, first_tap = unit % chunks * chunk;
         const int64_t channel = unit / chunks % blocks * rows, last_tap = std::min(plan.taps, first_tap + chunk);
         ConvDot<T> d{};
-        d.dy_image = output_size;
-        d.x_image = image_size;
-        d.dy_at = plan.y_at;
-        d.x_at = plan.x_at;
-        d.whole = plan.whole / parts * parts;
-        d.runs = plan.runs;
         d.masks = run_mask_data<T>();
-        d.mask_at = plan.mask_at;
         std::fill_n(sums, chunk / cols * sums_size, T(0));
         for (int64_t image = 0; image < images; image += near) {
-          d.images = std::min(near, images - image);
+          const int64_t count = std::min(near, images - image);
+          d.whole = {count * whole, dy_at, x_at, mask_at};
+          d.masked = {count * rest, dy_at + near * whole, x_at + near * whole, mask_at + near * whole};
           for (int64_t i = 0; i < rows; ++i) {  // the last block repeats its last channel
             const int64_t o = g * out_group + std::min(channel + i, out_group - 1);
             d.dy[i] = from_dy + image * output_size + o * plan.output.plane;
@@ -66,12 +73,12 @@ TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const 
           }
         }
         for (int64_t tap = first_tap; tap < last_tap; tap += cols) {
-          T whole[64];
-          kernels.sum_lanes(sums + (tap - first_tap) / cols * sums_size, rows * cols, whole);
+          T totals[64];
+          kernels.sum_lanes(sums + (tap - first_tap) / cols * sums_size, rows * cols, totals);
           for (int64_t i = 0; i < rows && channel + i < out_group; ++i) {
             T* out = dw + (g * out_group + channel + i) * plan.taps;
             for (int64_t j = 0; j < cols && tap + j < plan.taps; ++j) {
-              out[tap + j] = first == 0 ? whole[i * cols + j] : out[tap + j] + whole[i * cols + j];
+              out[tap + j] = first == 0 ? totals[i * cols + j] : out[tap + j] + totals[i * cols + j];
             }
           }
         }

@@ -9,36 +9,40 @@ namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// Some output channels for some runs of pixels: out[i][run] = bias[i] + sum over taps of weights[tap][i] * image run.
+/// Some output channels for some tiles of pixels: out[i][run] = bias[i] + sum over taps of weights[tap][i] * image run.
 template <class T>
-struct ConvTile {
+struct ConvTiles {
   int64_t taps;
   const T* weights;
   int64_t weights_step;
   const T* image;
   const int64_t* offsets;  // of each tap in the image
+  int64_t tiles;           // of 2 vectors of runs
   const int64_t* from;     // of each run in the image
   T* out;
-  int64_t out_row;      // between channels
-  const int64_t* to;    // of each run in out
-  int64_t valid;        // pixels of a run to store
-  const T* bias;        // may be null
-  bool add;             // adds to out
-  const T* masks;       // for add: null, or where
-  const int64_t* mask;  // the mask of each run lies
+  int64_t out_row;    // between channels
+  const int64_t* to;  // of each run in out
+  int64_t valid;      // pixels of a run to store
+  const T* bias;      // may be null
+  bool add;           // adds to out
+  int64_t unmasked;   // when adding, tiles from this one on are masked
+  const T* masks;
+  const int64_t* mask;  // of each run in masks
+};
+
+/// Runs of pixels that dy and x have in common.
+struct ConvRuns {
+  int64_t runs;
+  const int64_t *dy_at, *x_at, *mask_at;
 };
 
 /// Some output channels by some taps: sums[channel][tap] += products of dy and x, lanes kept apart.
 template <class T>
 struct ConvDot {
-  int64_t images;
   const T* dy[8];  // one a channel
   const T* x[8];   // one a tap
-  int64_t dy_image, x_image;
-  const int64_t *dy_at, *x_at;  // of each run
-  int64_t whole, runs;          // runs from `whole` on are masked
+  ConvRuns whole, masked;
   const T* masks;
-  const int64_t* mask_at;
   T* sums;
 };
 
@@ -46,7 +50,7 @@ template <class T>
 struct ConvKernels {
   int64_t lanes, run;  // elements of a vector, and of a run of pixels
   int64_t max_rows;
-  void (*tile[16])(const ConvTile<T>&);  // [rows - 1]; 2 vectors of pixels
+  void (*tiles[16])(const ConvTiles<T>&);  // [rows - 1]
   int64_t dot_channels, dot_taps;
   void (*dot)(const ConvDot<T>&);
   void (*sum_lanes)(const T* vectors, int64_t count, T* out);

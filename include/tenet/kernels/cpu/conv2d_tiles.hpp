@@ -44,11 +44,14 @@ TENET_NOINLINE void conv2d_forward_tiles(const Conv2dShape& shape, const T* x, c
         const int64_t g = unit / chunks % s.groups, image = unit / chunks / s.groups;
         const int64_t first_run = unit % chunks * plan.chunk_runs;
         const int64_t last_run = std::min(plan.runs, first_run + plan.chunk_runs);
-        ConvTile<T> t{};
+        ConvTiles<T> t{};
         t.taps = plan.taps;
         t.weights_step = strip;
         t.image = from + (image * s.c + g * in_group) * plan.image.plane;
         t.offsets = plan.tap_at;
+        t.tiles = (last_run - first_run) / tile_runs;
+        t.from = plan.x_at + first_run;
+        t.to = plan.out_at + first_run;
         t.out_row = out_plane;
         t.valid = plan.valid;
         for (int64_t i = 0; i < strips; ++i) {
@@ -56,21 +59,45 @@ TENET_NOINLINE void conv2d_forward_tiles(const Conv2dShape& shape, const T* x, c
           t.weights = weights + (g * strips + i) * strip_size;
           t.out = y + ((first + image) * s.o + channel) * out_plane;
           t.bias = bias ? bias + channel : nullptr;
-          const auto tile = kernels.tile[std::min(strip, out_group - i * strip) - 1];
-          for (int64_t r = first_run; r < last_run; r += tile_runs) {
-            t.from = plan.x_at + r;
-            t.to = plan.out_at + r;
-            tile(t);
-          }
+          kernels.tiles[std::min(strip, out_group - i * strip) - 1](t);
         }
       }
     });
   }
 }
 
+/// Whether the gradient with respect to x is well computed as a convolution of dy: steps of one pixel, and few outputs
+/// that the padding adds.
+inline bool turns_around(const Conv2dShape& s) {
+  return s.stride_h == 1 && s.stride_w == 1 && s.pad_h <= s.dil_h * (s.kh - 1) && s.pad_w <= s.dil_w * (s.kw - 1) &&
+         s.h * s.w <= s.oh * s.ow + s.oh * s.ow / 4;
+}
+
+/// dx = conv2d(dy, w with inputs and outputs exchanged and its taps reversed).
+template <class T>
+void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+  const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, taps = s.kh * s.kw;
+  T* const turned = scratch<T>(Scratch::conv_turned, s.o * in_group * taps);
+  parallel_for(s.c, (int64_t{1} << 15) / (out_group * taps) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const T* from = w + (c / in_group * out_group * in_group + c % in_group) * taps;
+      T* to = turned + c * out_group * taps;
+      for (int64_t o = 0; o < out_group; ++o, from += in_group * taps, to += taps) {
+        std::reverse_copy(from, from + taps, to);
+      }
+    }
+  });
+  Conv2dShape back = s;
+  back.c = s.o, back.h = s.oh, back.w = s.ow;
+  back.o = s.c, back.oh = s.h, back.ow = s.w;
+  back.pad_h = s.dil_h * (s.kh - 1) - s.pad_h, back.pad_w = s.dil_w * (s.kw - 1) - s.pad_w;
+  conv2d_forward_tiles(back, dy, turned, static_cast<const T*>(nullptr), dx);
+}
+
 /// dx = gradient with respect to x: each tap adds its share to the pixels it read, a strip of channels at a time.
 template <class T>
 TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
+  if (turns_around(shape)) return conv2d_backward_data_turned(shape, dy, w, dx);
   const ConvKernels<T>& kernels = conv_kernels<T>();
   const int64_t tile_runs = 2 * kernels.lanes / kernels.run;
   const Conv2dShape s = without_rows(shape, kernels.run);
@@ -108,23 +135,23 @@ TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T
         T* const out = dx + ((first + image) * s.c + g * in_group + i * strip) * in_plane;
         T* const sums = copy ? copy : out;
         std::fill_n(sums, rows * plan.image.plane, T(0));
-        ConvTile<T> t{};
+        ConvTiles<T> t{};
         t.taps = out_group;
         t.weights_step = strip;
         t.image = from + (image * s.o + g * out_group) * plan.output.plane;
         t.offsets = channel_at;
+        t.tiles = plan.runs / tile_runs;
+        t.unmasked = plan.whole / tile_runs;
+        t.masks = run_mask_data<T>();
+        t.mask = plan.mask_at;
+        t.from = plan.y_at;
+        t.to = plan.x_at;
         t.out_row = plan.image.plane;
         t.add = true;
         for (int64_t tap = 0; tap < taps; ++tap) {
           t.weights = weights + ((g * taps + tap) * strips + i) * strip_size;
           t.out = sums + plan.tap_at[tap];
-          for (int64_t r = 0; r < plan.runs; r += tile_runs) {
-            t.from = plan.y_at + r;
-            t.to = plan.x_at + r;
-            t.masks = r + tile_runs > plan.whole ? run_mask_data<T>() : nullptr;
-            t.mask = plan.mask_at + r;
-            kernels.tile[rows - 1](t);
-          }
+          kernels.tiles[rows - 1](t);
         }
         for (int64_t c = 0; copy && c < rows; ++c) {
           copy_plane_back(plan.image, copy + c * plan.image.plane, s.h, s.w, s.pad_h, s.pad_w, out + c * in_plane);

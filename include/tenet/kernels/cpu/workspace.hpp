@@ -18,6 +18,7 @@ enum class Scratch {
   gemm_panels,
   gemm_widened,
   conv_weights,
+  conv_turned,
   conv_images,
   conv_sums,
   conv_tables,
