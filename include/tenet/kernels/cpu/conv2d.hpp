@@ -6,7 +6,6 @@
 #include <tenet/kernels/cpu/gemm.hpp>
 
 #include <array>
-#include <type_traits>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
@@ -22,6 +21,16 @@ struct Conv2dKernels {
 };
 
 namespace detail {
+
+// Elements of each tensor.
+struct Conv2dSizes {
+  int64_t x, w, y;
+  explicit Conv2dSizes(const Conv2dShape& s)
+      : x(s.n * s.c * s.h * s.w), w(s.o * (s.c / s.groups) * s.kh * s.kw), y(s.n * s.o * s.oh * s.ow) {}
+};
+
+template <class T>
+const Conv2dKernels<T>& conv2d_kernels(const Conv2dShape& s);
 
 inline bool any_shape(const Conv2dShape&) { return true; }
 
@@ -53,25 +62,67 @@ void conv2d_backward_weight_product(const Conv2dShape& s, const T* x, const T* d
   gemm<T>(s.o, k, s.n, {dy, 1, s.o}, {x, k, 1}, dw, k);
 }
 
+// half and bfloat16: through float, rounded once.
+template <class T>
+void conv2d_forward_widened(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const Conv2dSizes size(s);
+  float* const wide_x = scratch<float>(Scratch::conv_widened, size.x + size.w + s.o + size.y);
+  float *const wide_w = wide_x + size.x, *const wide_bias = wide_w + size.w, *const wide_y = wide_bias + s.o;
+  convert_all(size.x, wide_x, x);
+  convert_all(size.w, wide_w, w);
+  if (bias) convert(s.o, wide_bias, bias);
+  conv2d_kernels<float>(s).forward(s, wide_x, wide_w, bias ? wide_bias : nullptr, wide_y);
+  convert_all(size.y, y, wide_y);
+}
+
+template <class T>
+void conv2d_backward_data_widened(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+  const Conv2dSizes size(s);
+  float* const wide_dy = scratch<float>(Scratch::conv_widened, size.y + size.w + size.x);
+  float *const wide_w = wide_dy + size.y, *const wide_dx = wide_w + size.w;
+  convert_all(size.y, wide_dy, dy);
+  convert_all(size.w, wide_w, w);
+  conv2d_kernels<float>(s).backward_data(s, wide_dy, wide_w, wide_dx);
+  convert_all(size.x, dx, wide_dx);
+}
+
+template <class T>
+void conv2d_backward_weight_widened(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
+  const Conv2dSizes size(s);
+  float* const wide_x = scratch<float>(Scratch::conv_widened, size.x + size.y + size.w);
+  float *const wide_dy = wide_x + size.x, *const wide_dw = wide_dy + size.y;
+  convert_all(size.x, wide_x, x);
+  convert_all(size.y, wide_dy, dy);
+  conv2d_kernels<float>(s).backward_weight(s, wide_x, wide_dy, wide_dw);
+  convert_all(size.w, dw, wide_dw);
+}
+
 // In order of preference.
 template <class T>
 constexpr auto conv2d_kernel_list() {
-  constexpr Conv2dKernels<T> reference{any_shape, conv2d_forward_reference<T>, conv2d_backward_data_reference<T>,
-                                       conv2d_backward_weight_reference<T>};
-  constexpr Conv2dKernels<T> product{covers_image, conv2d_forward_product<T>, conv2d_backward_data_product<T>,
-                                     conv2d_backward_weight_product<T>};
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    constexpr Conv2dKernels<T> tiles{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
-                                     conv2d_backward_weight_dots<T>};
-    return std::array{product, tiles, reference};
+  using Kernels = Conv2dKernels<T>;
+  if constexpr (!std::is_same_v<T, compute_t<T>>) {
+    return std::array{Kernels{any_shape, conv2d_forward_widened<T>, conv2d_backward_data_widened<T>,
+                              conv2d_backward_weight_widened<T>}};
   } else {
-    return std::array{product, reference};
+    constexpr Kernels product{covers_image, conv2d_forward_product<T>, conv2d_backward_data_product<T>,
+                              conv2d_backward_weight_product<T>};
+    constexpr Kernels reference{any_shape, conv2d_forward_reference<T>, conv2d_backward_data_reference<T>,
+                                conv2d_backward_weight_reference<T>};
+    if constexpr (FloatElement<T>) {
+      return std::array{product,
+                        Kernels{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
+                                conv2d_backward_weight_dots<T>},
+                        reference};
+    } else {
+      return std::array{product, reference};
+    }
   }
 }
 
 template <class T>
 const Conv2dKernels<T>& conv2d_kernels(const Conv2dShape& s) {
-  static constexpr auto list = conv2d_kernel_list<T>();
+  static constexpr auto list = conv2d_kernel_list<T>();  // the last one accepts everything
   const Conv2dKernels<T>* kernels = list.data();
   while (!kernels->accepts(s)) ++kernels;
   return *kernels;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/gemm_blocks.hpp>
+#include <tenet/kernels/cpu/widened.hpp>
 
 #include <type_traits>
 
@@ -46,35 +47,17 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T
 template <class T>
 void gemm_widened(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
                   const GemmOptions<T>& options) {
-  float* wide_a = scratch<float>(Scratch::gemm_widened, m * k + k * n + m * n + m + n);
-  float* wide_b = wide_a + m * k;
-  float* wide_c = wide_b + k * n;
-  const auto widen = [](int64_t rows, int64_t cols, MatrixView<T> in, float* out) {
-    const int64_t grain = (int64_t{1} << 15) / (cols + 1) + 1;
-    parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        for (int64_t j = 0; j < cols; ++j) {
-          out[i * cols + j] = static_cast<float>(in.data[i * in.row_stride + j * in.col_stride]);
-        }
-      }
-    });
-  };
-  widen(m, k, a, wide_a);
-  widen(k, n, b, wide_b);
-  GemmOptions<float> wide{options.accumulate};
-  if (options.accumulate) widen(m, n, {c, ldc, 1}, wide_c);
-  if (options.row_bias) {
-    widen(1, m, {options.row_bias, 0, 1}, wide_c + m * n);
-    wide.row_bias = wide_c + m * n;
-  }
-  if (options.col_bias) {
-    widen(1, n, {options.col_bias, 0, 1}, wide_c + m * n + m);
-    wide.col_bias = wide_c + m * n + m;
-  }
-  gemm<float>(m, n, k, {wide_a, k, 1}, {wide_b, n, 1}, wide_c, n, wide);
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = static_cast<T>(wide_c[i * n + j]);
-  }
+  float* const wide_a = scratch<float>(Scratch::gemm_widened, m * k + k * n + m * n + m + n);
+  float *const wide_b = wide_a + m * k, *const wide_c = wide_b + k * n;
+  float *const row_bias = wide_c + m * n, *const col_bias = row_bias + m;
+  if (options.accumulate) widen<T>(m, n, {c, ldc, 1}, wide_c);
+  if (options.row_bias) convert(m, row_bias, options.row_bias);
+  if (options.col_bias) convert(n, col_bias, options.col_bias);
+  gemm<float>(m, n, k, widen(m, k, a, wide_a), widen(k, n, b, wide_b), wide_c, n,
+              {options.accumulate, options.row_bias ? row_bias : nullptr, options.col_bias ? col_bias : nullptr});
+  parallel_for(m, (int64_t{1} << 16) / n + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) convert(n, c + i * ldc, wide_c + i * n);
+  });
 }
 
 }  // namespace detail
