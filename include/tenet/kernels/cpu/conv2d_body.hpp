@@ -200,32 +200,22 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_dot(const ConvDot<T>& d) {
   }
 }
 
-// The sums over the lanes of `count` vectors.
-template <class T>
-TENET_KERNEL_TARGET TENET_NOINLINE void sum_lanes(const T* vectors, int64_t count, T* out) {
-  constexpr int w = lanes<T>;
-  for (int64_t first = 0; first < count; first += w) {
-    Vector<T> square[w];
-#pragma GCC unroll 16
-    for (int q = 0; q < w; ++q) square[q] = first + q < count ? load(vectors + (first + q) * w) : Vector<T>{};
-    transpose<T>(square);
-#pragma GCC unroll 16
-    for (int q = 1; q < w; ++q) square[0] += square[q];
-    T whole[w];
-    store(whole, square[0]);
-    for (int q = 0; q < w && first + q < count; ++q) out[first + q] = whole[q];
-  }
+template <class T, int height>
+constexpr auto conv_tiles_of() -> void (*)(const ConvTiles<T>&) {
+  if constexpr ((tile_heights >> (height - 1) & 1) != 0) return conv_tiles<T, height>;
+  return nullptr;
 }
 
-template <class T, int... m>
-constexpr ConvKernels<T> make_conv_kernels(std::integer_sequence<int, m...>) {
+template <class T, int... i>
+constexpr ConvKernels<T> make_conv_kernels(std::integer_sequence<int, i...>) {
   constexpr int side = TENET_KERNEL_REGISTERS == 32 ? 5 : 4, taps = TENET_KERNEL_REGISTERS == 32 ? 5 : 3;
-  return {lanes<T>,    run_lanes<T>, tile_rows, {conv_tiles<T, m + 1>...}, side, taps, conv_dot<T, side, taps>,
-          sum_lanes<T>};
+  return {lanes<T>, run_lanes<T>, {tile_heights},          {conv_tiles_of<T, i + 1>()...},
+          side,     taps,         conv_dot<T, side, taps>, sum_lanes<T>};
 }
 
 template <class T>
-inline constexpr ConvKernels<T> conv_kernels = make_conv_kernels<T>(std::make_integer_sequence<int, tile_rows>{});
+inline constexpr ConvKernels<T> conv_kernels =
+    make_conv_kernels<T>(std::make_integer_sequence<int, TileHeights::most>{});
 
 }  // namespace TENET_KERNEL_NAMESPACE
 }  // namespace cpu

@@ -3,6 +3,7 @@
 
 #include <tenet/kernels/cpu/conv2d_reference.hpp>
 #include <tenet/kernels/cpu/isa.hpp>
+#include <tenet/kernels/cpu/tile_heights.hpp>
 #include <tenet/kernels/cpu/vector.hpp>
 
 namespace tenet {
@@ -49,8 +50,8 @@ struct ConvDot {
 template <class T>
 struct ConvKernels {
   int64_t lanes, run;  // elements of a vector, and of a run of pixels
-  int64_t max_rows;
-  void (*tiles[16])(const ConvTiles<T>&);  // [rows - 1]
+  TileHeights heights;
+  void (*tiles[TileHeights::most])(const ConvTiles<T>&);  // [height - 1]
   int64_t dot_channels, dot_taps;
   void (*dot)(const ConvDot<T>&);
   void (*sum_lanes)(const T* vectors, int64_t count, T* out);

@@ -186,17 +186,6 @@ inline int64_t images_together(int64_t n, int64_t elements, bool copied) {
   return copied ? std::clamp<int64_t>((int64_t{1} << 20) / (elements + 1), 1, n) : n;
 }
 
-/// Height of the strips of `rows` rows: the fastest, given that a tile of fewer than 4 rows takes as long as one of 4.
-inline int64_t strip_height(int64_t rows, int64_t max_rows) {
-  int64_t best = 1, best_cost = INT64_MAX;
-  for (int64_t height = 1; height <= std::min(rows, max_rows); ++height) {
-    const int64_t rest = rows % height;
-    const int64_t cost = rows / height * std::max<int64_t>(height, 4) + (rest ? std::max<int64_t>(rest, 4) : 0);
-    if (cost <= best_cost) best = height, best_cost = cost;
-  }
-  return best;
-}
-
 }  // namespace cpu
 }  // namespace TENET_CONFIG
 }  // namespace tenet

@@ -18,7 +18,7 @@ TENET_NOINLINE void conv2d_forward_tiles(const Conv2dShape& shape, const T* x, c
   // What a chunk of rows reads of the image should stay in the cache over all strips.
   const int64_t row_elements = in_group * s.stride_h * image_layout(s, kernels.run).pitch;
   const ConvPlan plan = conv_plan(s, kernels.run, tile_runs, std::clamp<int64_t>(32768 / row_elements, 1, s.oh));
-  const int64_t strip = strip_height(out_group, kernels.max_rows), strips = (out_group + strip - 1) / strip;
+  const int64_t strip = kernels.heights.strip(out_group), strips = (out_group + strip - 1) / strip;
   const int64_t strip_size = panel_size(gemm_kernels<T>(), plan.taps, strip);
   T* const weights = scratch<T>(Scratch::conv_weights, s.groups * strips * strip_size);
   parallel_for(s.groups, (int64_t{1} << 15) / (out_group * plan.taps) + 1, [&](int64_t begin, int64_t end) {
@@ -54,12 +54,13 @@ TENET_NOINLINE void conv2d_forward_tiles(const Conv2dShape& shape, const T* x, c
         t.to = plan.out_at + first_run;
         t.out_row = out_plane;
         t.valid = plan.valid;
-        for (int64_t i = 0; i < strips; ++i) {
-          const int64_t channel = g * out_group + i * strip;
-          t.weights = weights + (g * strips + i) * strip_size;
-          t.out = y + ((first + image) * s.o + channel) * out_plane;
-          t.bias = bias ? bias + channel : nullptr;
-          kernels.tiles[std::min(strip, out_group - i * strip) - 1](t);
+        for (int64_t i = 0; i < out_group;) {
+          const int64_t height = kernels.heights.fit(std::min(strip - i % strip, out_group - i));
+          t.weights = weights + (g * strips + i / strip) * strip_size + i % strip;
+          t.out = y + ((first + image) * s.o + g * out_group + i) * out_plane;
+          t.bias = bias ? bias + g * out_group + i : nullptr;
+          kernels.tiles[height - 1](t);
+          i += height;
         }
       }
     });
@@ -103,7 +104,7 @@ TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T
   const Conv2dShape s = without_rows(shape, kernels.run);
   const ConvPlan plan = conv_plan(s, kernels.run, tile_runs, s.oh);
   const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, in_plane = s.h * s.w, taps = s.kh * s.kw;
-  const int64_t strip = strip_height(in_group, kernels.max_rows), strips = (in_group + strip - 1) / strip;
+  const int64_t strip = kernels.heights.strip(in_group), strips = (in_group + strip - 1) / strip;
   const int64_t strip_size = panel_size(gemm_kernels<T>(), out_group, strip);
   // Weights as [group][tap][strip][out channel][in channel].
   T* const weights = scratch<T>(Scratch::conv_weights, s.groups * taps * strips * strip_size);
@@ -149,9 +150,13 @@ TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T
         t.out_row = plan.image.plane;
         t.add = true;
         for (int64_t tap = 0; tap < taps; ++tap) {
-          t.weights = weights + ((g * taps + tap) * strips + i) * strip_size;
-          t.out = sums + plan.tap_at[tap];
-          kernels.tiles[rows - 1](t);
+          for (int64_t row = 0; row < rows;) {
+            const int64_t height = kernels.heights.fit(rows - row);
+            t.weights = weights + ((g * taps + tap) * strips + i) * strip_size + row;
+            t.out = sums + row * plan.image.plane + plan.tap_at[tap];
+            kernels.tiles[height - 1](t);
+            row += height;
+          }
         }
         for (int64_t c = 0; copy && c < rows; ++c) {
           copy_plane_back(plan.image, copy + c * plan.image.plane, s.h, s.w, s.pad_h, s.pad_w, out + c * in_plane);

@@ -56,10 +56,10 @@ inline int64_t balanced(int64_t size, int64_t largest) {
 /// Few rows, and both operands contiguous along k: dot products, for which nothing is worth packing.
 template <class T>
 void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
-  const int64_t height = balanced(g.m, 4), piece = std::max<int64_t>(12, (int64_t{1} << 20) / (g.m * g.k));
+  const int64_t piece = std::max<int64_t>(12, (int64_t{1} << 20) / (g.m * g.k));
   parallel_for(g.n, piece / 12 * 12, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < g.m; i += height) {
-      const int64_t rows = std::min(height, g.m - i), columns = kernels.dot_columns[rows - 1];
+    for (int64_t i = 0; i < g.m;) {
+      const int64_t rows = TileHeights{0b1011}.fit(g.m - i), columns = kernels.dot_columns[rows - 1];
       for (int64_t j = begin; j < end;) {
         GemmTile<T> t = g.tile(i, j, 0, g.k);
         t.cols = end - j < columns ? 1 : columns;
@@ -67,6 +67,7 @@ void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
         kernels.dot[rows - 1](t);
         j += t.cols;
       }
+      i += rows;
     }
   });
 }
@@ -74,8 +75,9 @@ void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
 /// How the tiles cover C, and what is packed although it could be read in place.
 template <class T>
 struct Tiling {
-  const typename GemmKernels<T>::Tile* tile;  // [rows - 1]
-  int64_t rows, width;
+  const typename GemmKernels<T>::Tile* tile;  // [height - 1]
+  TileHeights heights;
+  int64_t strip, width;
   bool pack_a, pack_b;
 };
 
@@ -83,7 +85,7 @@ struct Tiling {
 template <class T>
 void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling, int64_t top,
                 int64_t bottom, int64_t left, int64_t right, int64_t p, int64_t deep) {
-  const int64_t width = tiling.width, strip = tiling.rows, strips = (bottom - top + strip - 1) / strip;
+  const int64_t width = tiling.width, strip = tiling.strip, strips = (bottom - top + strip - 1) / strip;
   // Rows of B are read in longer runs; from columns, a panel is packed when it is needed.
   const int64_t group = g.b.col_stride == 1 ? 8 * width : width;
   const int64_t panel_step = panel_size(kernels, deep, width), strip_step = panel_size(kernels, deep, strip);
@@ -97,12 +99,14 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
     const int64_t start = pack ? first : first + (last - first) / width * width;
     if (start < last) pack_panels(kernels, deep, last - start, g.b.at(p, start), packed_b, width);
     for (int64_t j = first; j < last; j += width) {
-      for (int64_t i = top, s = 0; i < bottom; i += strip, ++s) {
-        GemmTile<T> t = g.tile(i, j, p, deep);
+      for (int64_t i = 0; i < bottom - top;) {
+        const int64_t height = tiling.heights.fit(std::min(strip - i % strip, bottom - top - i));
+        GemmTile<T> t = g.tile(top + i, j, p, deep);
         t.cols = std::min(width, last - j);
         if (j >= start) t.b = packed_b + (j - start) / width * panel_step, t.b_step = width;
-        if (tiling.pack_a) t.a = packed_a + s * strip_step, t.a_row = 1, t.a_step = strip;
-        tiling.tile[std::min(strip, bottom - i) - 1](t);
+        if (tiling.pack_a) t.a = packed_a + i / strip * strip_step + i % strip, t.a_row = 1, t.a_step = strip;
+        tiling.tile[height - 1](t);
+        i += height;
       }
     }
   }
@@ -111,11 +115,15 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
 /// The general path.
 template <class T>
 void gemm_blocks(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling) {
-  constexpr int64_t max_depth = 256, max_height = 180, max_columns = 512;
-  const int64_t width = tiling.width, strip = tiling.rows;
+  // A block's rows of A stay in the second cache, a panel of B in the first.
+  constexpr int64_t max_depth = 256, max_height = 180, max_columns = 512, block_cost = int64_t{1} << 21;
+  const int64_t width = tiling.width, strip = tiling.strip;
   const int64_t depth = balanced(g.k, max_depth);
   const int64_t height = balanced((g.m + strip - 1) / strip, max_height / strip) * strip;
-  const int64_t columns = balanced((g.n + width - 1) / width, std::max<int64_t>(1, max_columns / width)) * width;
+  // Columns are cut finely for the threads' sake, unless that means to pack A again and again.
+  const int64_t least = std::max(tiling.pack_a ? max_columns / 2 : width, block_cost / (std::min(height, g.m) * g.k));
+  const int64_t most_panels = std::max<int64_t>(1, std::min(max_columns, least) / width);
+  const int64_t columns = balanced((g.n + width - 1) / width, most_panels) * width;
   const int64_t block_rows = (g.m + height - 1) / height, block_columns = (g.n + columns - 1) / columns;
   parallel_for(block_rows * block_columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
@@ -133,8 +141,9 @@ template <class T>
 double gemm_cost(const GemmProblem<T>& g, int64_t lanes) {
   const double m = double(g.m), n = double(g.n), k = double(g.k);
   const double padded = double((g.n + 2 * lanes - 1) / (2 * lanes) * 2 * lanes);
-  const double pack = g.b.col_stride == 1 ? 0.1 : g.b.row_stride == 1 ? 0.5 : 1.5, store = g.c_col == 1 ? 0.1 : 1.5;
-  return m * padded * k / double(2 * lanes) + pack * n * k + store * m * n;
+  const double pack = g.b.col_stride == 1 ? 0.1 : g.b.row_stride == 1 ? 0.5 : 1.5;
+  const double read = g.a.col_stride == 1 ? 0 : 0.3, write = g.c_col == 1 ? 0.1 : 4;
+  return m * padded * k / double(2 * lanes) + pack * n * k + read * m * k + write * m * n * (1 + k / 256);
 }
 
 /// The product of float or double matrices; m, n, k > 0.
@@ -142,15 +151,17 @@ template <class T>
 TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   const int64_t w = kernels.lanes;
-  constexpr int64_t thin = 4;
-  if (std::min(g.m, g.n) <= thin) {
+  if (std::min(g.m, g.n) <= 4) {
     if (g.n < g.m) g = g.transposed();
     if (g.k >= 2 * w && g.a.col_stride == 1 && g.b.row_stride == 1) return gemm_dots(g, kernels);
-    if (g.m <= 3) return gemm_blocks<T>(g, kernels, {kernels.thin, g.m, kernels.thin_width[g.m - 1] * w, false, false});
+    if (g.m <= 2) {
+      return gemm_blocks<T>(g, kernels, {kernels.thin, {0b11}, g.m, kernels.thin_width[g.m - 1] * w, false, false});
+    }
   } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
     g = g.transposed();
   }
-  gemm_blocks<T>(g, kernels, {kernels.tile, balanced(g.m, kernels.max_rows), 2 * w, false, g.m >= 48});
+  const bool pack_a = g.m >= 96 && g.n >= 256, pack_b = g.m >= 48;
+  gemm_blocks<T>(g, kernels, {kernels.tile, kernels.heights, kernels.heights.strip(g.m), 2 * w, pack_a, pack_b});
 }
 
 }  // namespace cpu

@@ -109,18 +109,14 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<T>& t) {
       for (int64_t p = 0; p < t.k - vectors * w; ++p) out[i * N + j] += a[i * t.a_row + p] * b[j * t.b_step + p];
     }
   }
-#pragma GCC unroll 12
-  for (int first = 0; first < M * N; first += w) {
-    Vector<T> square[w];
-#pragma GCC unroll 16
-    for (int q = 0; q < w; ++q) square[q] = first + q < M * N ? sum[(first + q) / N % M][(first + q) % N] : Vector<T>{};
-    transpose<T>(square);
-#pragma GCC unroll 16
-    for (int q = 1; q < w; ++q) square[0] += square[q];
-    T whole[w];
-    store(whole, square[0]);
-    for (int q = 0; q < w && first + q < M * N; ++q) out[first + q] += whole[q];
+  T vectors_of_sums[M * N * w], whole[M * N];
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) store(vectors_of_sums + (i * N + j) * w, sum[i][j]);
   }
+  sum_lanes(vectors_of_sums, M * N, whole);
+  for (int i = 0; i < M * N; ++i) out[i] += whole[i];
   finish_tile(t, M, out, N);
 }
 
@@ -158,22 +154,28 @@ TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, c
   }
 }
 
-template <class T, int... m>
-constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, m...>) {
+template <class T, int height>
+constexpr auto gemm_tile_of() -> void (*)(const GemmTile<T>&) {
+  if constexpr ((tile_heights >> (height - 1) & 1) != 0) return gemm_tile<T, height, 2>;
+  return nullptr;
+}
+
+template <class T, int... i>
+constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, i...>) {
   return {lanes<T>,
-          tile_rows,
-          {gemm_tile<T, m + 1, 2>...},
-          {gemm_tile<T, 1, 6>, gemm_tile<T, 2, 4>, gemm_tile<T, 3, 3>},
-          {6, 4, 3},
-          {gemm_dot<T, 1, 6>, gemm_dot<T, 2, 4>, gemm_dot<T, 3, 3>, gemm_dot<T, 4, 3>},
-          {6, 4, 3, 3},
+          {tile_heights},
+          {gemm_tile_of<T, i + 1>()...},
+          {gemm_tile<T, 1, 6>, gemm_tile<T, 2, 4>},
+          {6, 4},
+          {gemm_dot<T, 1, 6>, gemm_dot<T, 2, 4>, nullptr, gemm_dot<T, 4, 3>},
+          {6, 4, 0, 3},
           transpose_rows<T>,
           {copy_panels<T, 1>, copy_panels<T, 2>}};
 }
 
 template <class T>
 inline constexpr GemmKernels<T> gemm_kernels =
-    make_gemm_kernels<T>(std::make_integer_sequence<int, tile_rows>{});
+    make_gemm_kernels<T>(std::make_integer_sequence<int, TileHeights::most>{});
 
 }  // namespace TENET_KERNEL_NAMESPACE
 }  // namespace cpu

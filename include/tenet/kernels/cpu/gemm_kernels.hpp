@@ -3,6 +3,7 @@
 
 #include <tenet/kernels/cpu/gemm_reference.hpp>
 #include <tenet/kernels/cpu/isa.hpp>
+#include <tenet/kernels/cpu/tile_heights.hpp>
 #include <tenet/kernels/cpu/vector.hpp>
 
 namespace tenet {
@@ -42,13 +43,13 @@ TENET_NOINLINE void finish_tile(const GemmTile<T>& t, int64_t rows, const T* sum
 template <class T>
 struct GemmKernels {
   using Tile = void (*)(const GemmTile<T>&);
-  int64_t lanes;           // elements of a vector
-  int64_t max_rows;        // of a tile
-  Tile tile[16];           // [rows - 1]: 2 vectors wide
-  Tile thin[3];            // [rows - 1]: as wide as the registers allow
-  int64_t thin_width[3];   // in vectors
-  Tile dot[4];             // [rows - 1]: A and B contiguous along k
-  int64_t dot_columns[4];  // columns of C
+  int64_t lanes;  // elements of a vector
+  TileHeights heights;
+  Tile tile[TileHeights::most];  // [height - 1]: 2 vectors wide
+  Tile thin[2];                  // [height - 1]: as wide as the registers allow
+  int64_t thin_width[2];         // in vectors
+  Tile dot[4];                   // [height - 1], of 1, 2 and 4: A and B contiguous along k
+  int64_t dot_columns[4];        // columns of C
   // `lanes` rows of k elements become columns.
   void (*transpose_rows)(int64_t k, const T* in, int64_t row, T* out, int64_t step);
   // [vectors - 1]: k rows are cut into panels.

@@ -1,8 +1,6 @@
 // Vectors of the instruction set being compiled: load, store, transpose. Included by for_each_isa.hpp.
 #include <tenet/core/config.hpp>
 
-#include <utility>
-
 #ifdef TENET_KERNEL_NAMESPACE
 
 namespace tenet {
@@ -19,8 +17,11 @@ using Vector = typename VectorOf<T>::type;
 template <class T>
 inline constexpr int lanes = int(TENET_KERNEL_BYTES / sizeof(T));
 
-// Tiles of this many rows and 2 vectors leave registers for both operands.
-inline constexpr int tile_rows = (TENET_KERNEL_REGISTERS - 4) / 2;
+// Heights of tiles that are compiled, as bits (height - 1): 2 vectors a row, and both operands, fit the registers. Few,
+// where they are large: the compiler's time is the user's.
+inline constexpr unsigned tile_heights = TENET_KERNEL_REGISTERS == 32 ? 0b10001010001011
+                                         : TENET_KERNEL_BYTES == 16   ? 0b101011
+                                                                      : 0b111111;
 
 template <class T>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load(const T* p) {
@@ -93,6 +94,23 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void transpose(Vector<T>* v) {
       v[i] = exchange<T, 2 * unit, 0>(a, b, all);
       v[i + 2 * unit] = exchange<T, 2 * unit, 1>(a, b, all);
     }
+  }
+}
+
+// The sums over the lanes of `count` vectors.
+template <class T>
+TENET_KERNEL_TARGET TENET_NOINLINE void sum_lanes(const T* vectors, int64_t count, T* out) {
+  constexpr int w = lanes<T>;
+  for (int64_t first = 0; first < count; first += w) {
+    Vector<T> square[w];
+#pragma GCC unroll 16
+    for (int q = 0; q < w; ++q) square[q] = first + q < count ? load(vectors + (first + q) * w) : Vector<T>{};
+    transpose<T>(square);
+#pragma GCC unroll 16
+    for (int q = 1; q < w; ++q) square[0] += square[q];
+    T whole[w];
+    store(whole, square[0]);
+    for (int q = 0; q < w && first + q < count; ++q) out[first + q] = whole[q];
   }
 }
 

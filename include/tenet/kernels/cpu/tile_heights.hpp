@@ -1,0 +1,38 @@
+// The heights of register tiles a machine has, and how to cut rows into them.
+#pragma once
+
+#include <tenet/core/config.hpp>
+
+#include <cstdint>
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+
+struct TileHeights {
+  static constexpr int most = 14;
+  unsigned bits;  // bit (height - 1)
+
+  /// The tallest tile of at most `rows` rows.
+  std::int64_t fit(std::int64_t rows) const {
+    std::int64_t height = rows < most ? rows : most;
+    while ((bits >> (height - 1) & 1) == 0) --height;
+    return height;
+  }
+
+  /// The height of the strips that `rows` rows are best cut into. A tile takes its height in time, but at least 4.
+  std::int64_t strip(std::int64_t rows) const {
+    std::int64_t best = 1, best_cost = INT64_MAX;
+    for (std::int64_t height = 1; height <= most && height <= rows; ++height) {
+      if ((bits >> (height - 1) & 1) == 0) continue;
+      std::int64_t cost = rows / height * (height < 4 ? 4 : height);
+      for (std::int64_t rest = rows % height; rest > 0; rest -= fit(rest)) cost += fit(rest) < 4 ? 4 : fit(rest);
+      if (cost <= best_cost) best = height, best_cost = cost;
+    }
+    return best;
+  }
+};
+
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
