@@ -5,6 +5,7 @@
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
 
+#include <algorithm>
 #include <array>
 
 namespace tenet {
@@ -97,32 +98,53 @@ void conv2d_backward_weight_widened(const Conv2dShape& s, const T* x, const T* d
   convert_all(size.w, dw, wide_dw);
 }
 
-// In order of preference.
+// Nothing to sum.
+template <class T>
+void conv2d_forward_empty(const Conv2dShape& s, const T*, const T*, const T* bias, T* y) {
+  for (int64_t i = 0; i < s.n * s.o * s.oh * s.ow; ++i) y[i] = bias ? bias[i / (s.oh * s.ow) % s.o] : T(0);
+}
+
+template <class T>
+void conv2d_backward_data_empty(const Conv2dShape& s, const T*, const T*, T* dx) {
+  std::fill_n(dx, Conv2dSizes(s).x, T(0));
+}
+
+template <class T>
+void conv2d_backward_weight_empty(const Conv2dShape& s, const T*, const T*, T* dw) {
+  std::fill_n(dw, Conv2dSizes(s).w, T(0));
+}
+
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_as_product{covers_image, conv2d_forward_product<T>,
+                                                    conv2d_backward_data_product<T>, conv2d_backward_weight_product<T>};
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_in_tiles{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
+                                                  conv2d_backward_weight_dots<T>};
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_of_nothing{any_shape, conv2d_forward_empty<T>, conv2d_backward_data_empty<T>,
+                                                    conv2d_backward_weight_empty<T>};
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_in_float{any_shape, conv2d_forward_widened<T>, conv2d_backward_data_widened<T>,
+                                                  conv2d_backward_weight_widened<T>};
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_by_definition{
+    any_shape, conv2d_forward_reference<T>, conv2d_backward_data_reference<T>, conv2d_backward_weight_reference<T>};
+
+// In order of preference; the last accepts what the others do not.
 template <class T>
 constexpr auto conv2d_kernel_list() {
-  using Kernels = Conv2dKernels<T>;
-  if constexpr (!std::is_same_v<T, compute_t<T>>) {
-    return std::array{Kernels{any_shape, conv2d_forward_widened<T>, conv2d_backward_data_widened<T>,
-                              conv2d_backward_weight_widened<T>}};
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    return std::array{conv2d_as_product<T>, conv2d_in_tiles<T>, conv2d_of_nothing<T>};
+  } else if constexpr (FloatElement<T>) {
+    return std::array{conv2d_in_float<T>};
   } else {
-    constexpr Kernels product{covers_image, conv2d_forward_product<T>, conv2d_backward_data_product<T>,
-                              conv2d_backward_weight_product<T>};
-    constexpr Kernels reference{any_shape, conv2d_forward_reference<T>, conv2d_backward_data_reference<T>,
-                                conv2d_backward_weight_reference<T>};
-    if constexpr (FloatElement<T>) {
-      return std::array{product,
-                        Kernels{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
-                                conv2d_backward_weight_dots<T>},
-                        reference};
-    } else {
-      return std::array{product, reference};
-    }
+    return std::array{conv2d_as_product<T>, conv2d_by_definition<T>};
   }
 }
 
 template <class T>
 const Conv2dKernels<T>& conv2d_kernels(const Conv2dShape& s) {
-  static constexpr auto list = conv2d_kernel_list<T>();  // the last one accepts everything
+  static constexpr auto list = conv2d_kernel_list<T>();
   const Conv2dKernels<T>* kernels = list.data();
   while (!kernels->accepts(s)) ++kernels;
   return *kernels;

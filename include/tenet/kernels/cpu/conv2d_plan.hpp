@@ -39,7 +39,8 @@ inline ImageLayout output_layout(const Conv2dShape& s, int64_t run) {
 
 /// Copies one plane [h, w] into its layout; what lies outside the image is zero.
 template <class T>
-void copy_plane(const ImageLayout& layout, const T* in, int64_t h, int64_t w, int64_t pad_h, int64_t pad_w, T* out) {
+TENET_NOINLINE void copy_plane(const ImageLayout& layout, const T* in, int64_t h, int64_t w, int64_t pad_h,
+                               int64_t pad_w, T* out) {
   for (int64_t y = 0; y < layout.rows; ++y, out += layout.pitch) {
     const int64_t row = y - pad_h;
     std::fill_n(out, layout.pitch, T(0));
@@ -62,8 +63,8 @@ void copy_plane(const ImageLayout& layout, const T* in, int64_t h, int64_t w, in
 
 /// The way back: writes every pixel of a plane [h, w] from its layout; pixels that no tap reaches become zero.
 template <class T>
-void copy_plane_back(const ImageLayout& layout, const T* in, int64_t h, int64_t w, int64_t pad_h, int64_t pad_w,
-                     T* out) {
+TENET_NOINLINE void copy_plane_back(const ImageLayout& layout, const T* in, int64_t h, int64_t w, int64_t pad_h,
+                                    int64_t pad_w, T* out) {
   for (int64_t row = 0; row < h; ++row, out += w) {
     const int64_t y = row + pad_h;
     std::fill_n(out, w, T(0));
@@ -80,8 +81,8 @@ void copy_plane_back(const ImageLayout& layout, const T* in, int64_t h, int64_t 
 
 /// Copies `count` planes, those of `images` images, into their layout, on several threads.
 template <class T>
-void copy_planes(const ImageLayout& layout, int64_t count, const T* in, int64_t h, int64_t w, int64_t pad_h,
-                 int64_t pad_w, T* out) {
+TENET_NOINLINE void copy_planes(const ImageLayout& layout, int64_t count, const T* in, int64_t h, int64_t w,
+                                int64_t pad_h, int64_t pad_w, T* out) {
   parallel_for(count, (int64_t{1} << 15) / (layout.plane + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       copy_plane(layout, in + i * h * w, h, w, pad_h, pad_w, out + i * layout.plane);
@@ -134,7 +135,7 @@ inline Conv2dShape without_rows(Conv2dShape s, int64_t run) {
 }
 
 /// `run` pixels a run, and chunks of `rows` rows, filled up to a multiple of `multiple` runs.
-inline ConvPlan conv_plan(const Conv2dShape& s, int64_t run, int64_t multiple, int64_t rows) {
+TENET_NOINLINE inline ConvPlan conv_plan(const Conv2dShape& s, int64_t run, int64_t multiple, int64_t rows) {
   constexpr int64_t whole_mask = RunMasks<float>::whole;
   ConvPlan plan{};
   plan.s = s;

@@ -56,10 +56,11 @@ inline int64_t balanced(int64_t size, int64_t largest) {
 /// Few rows, and both operands contiguous along k: dot products, for which nothing is worth packing.
 template <class T>
 void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
-  const int64_t piece = std::max<int64_t>(12, (int64_t{1} << 20) / (g.m * g.k));
+  // A piece of B stays in the second cache for all rows.
+  const int64_t piece = std::max<int64_t>(12, (int64_t{1} << (g.m > 1 ? 16 : 19)) / g.k);
   parallel_for(g.n, piece / 12 * 12, [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < g.m;) {
-      const int64_t rows = TileHeights{0b1011}.fit(g.m - i), columns = kernels.dot_columns[rows - 1];
+      const int64_t rows = TileHeights{0b1001}.fit(g.m - i), columns = kernels.dot_columns[rows - 1];
       for (int64_t j = begin; j < end;) {
         GemmTile<T> t = g.tile(i, j, 0, g.k);
         t.cols = end - j < columns ? 1 : columns;
@@ -154,9 +155,7 @@ TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
   if (std::min(g.m, g.n) <= 4) {
     if (g.n < g.m) g = g.transposed();
     if (g.k >= 2 * w && g.a.col_stride == 1 && g.b.row_stride == 1) return gemm_dots(g, kernels);
-    if (g.m <= 2) {
-      return gemm_blocks<T>(g, kernels, {kernels.thin, {0b11}, g.m, kernels.thin_width[g.m - 1] * w, false, false});
-    }
+    if (g.m == 1) return gemm_blocks<T>(g, kernels, {&kernels.wide, {1}, 1, kernels.wide_vectors * w, false, false});
   } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
     g = g.transposed();
   }

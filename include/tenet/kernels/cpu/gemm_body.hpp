@@ -165,10 +165,10 @@ constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, i...>) {
   return {lanes<T>,
           {tile_heights},
           {gemm_tile_of<T, i + 1>()...},
-          {gemm_tile<T, 1, 6>, gemm_tile<T, 2, 4>},
-          {6, 4},
-          {gemm_dot<T, 1, 6>, gemm_dot<T, 2, 4>, nullptr, gemm_dot<T, 4, 3>},
-          {6, 4, 0, 3},
+          gemm_tile<T, 1, 6>,
+          6,
+          {gemm_dot<T, 1, 6>, nullptr, nullptr, gemm_dot<T, 4, 3>},
+          {6, 0, 0, 3},
           transpose_rows<T>,
           {copy_panels<T, 1>, copy_panels<T, 2>}};
 }

@@ -46,10 +46,10 @@ struct GemmKernels {
   int64_t lanes;  // elements of a vector
   TileHeights heights;
   Tile tile[TileHeights::most];  // [height - 1]: 2 vectors wide
-  Tile thin[2];                  // [height - 1]: as wide as the registers allow
-  int64_t thin_width[2];         // in vectors
-  Tile dot[4];                   // [height - 1], of 1, 2 and 4: A and B contiguous along k
-  int64_t dot_columns[4];        // columns of C
+  Tile wide;                     // one row, as many vectors as the registers allow
+  int64_t wide_vectors;
+  Tile dot[4];             // [height - 1], of 1 and 4 rows: A and B contiguous along k
+  int64_t dot_columns[4];  // columns of C
   // `lanes` rows of k elements become columns.
   void (*transpose_rows)(int64_t k, const T* in, int64_t row, T* out, int64_t step);
   // [vectors - 1]: k rows are cut into panels.

@@ -19,9 +19,9 @@ inline constexpr int lanes = int(TENET_KERNEL_BYTES / sizeof(T));
 
 // Heights of tiles that are compiled, as bits (height - 1): 2 vectors a row, and both operands, fit the registers. Few,
 // where they are large: the compiler's time is the user's.
-inline constexpr unsigned tile_heights = TENET_KERNEL_REGISTERS == 32 ? 0b10001010001011
-                                         : TENET_KERNEL_BYTES == 16   ? 0b101011
-                                                                      : 0b111111;
+inline constexpr unsigned tile_heights = TENET_KERNEL_REGISTERS == 32 ? 0b10001010001001
+                                         : TENET_KERNEL_BYTES == 16   ? 0b1001
+                                                                      : 0b111011;
 
 template <class T>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load(const T* p) {
