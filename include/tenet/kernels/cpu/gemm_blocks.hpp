@@ -73,18 +73,37 @@ void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
   });
 }
 
-/// How the tiles cover C, and what is packed although it could be read in place.
+/// Few rows, and rows of B contiguous: scaled rows of B are added up.
 template <class T>
+void gemm_rows(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
+  const int64_t piece = std::max<int64_t>(512, (int64_t{1} << 19) / (g.m * g.k));
+  parallel_for(g.n, piece, [&](int64_t begin, int64_t end) {
+    const int64_t n = end - begin;
+    T* const sums = scratch<T>(Scratch::gemm_panels, g.m * n);
+    std::fill_n(sums, g.m * n, T(0));
+    for (int64_t p = 0; p < g.k;) {
+      const int64_t deep = g.k - p < 8 ? 1 : 8;
+      for (int64_t i = 0; i < g.m; ++i) {
+        kernels.add_rows[deep == 1](n, g.a.at(i, p).data, g.a.col_stride, g.b.at(p, begin).data, g.b.row_stride,
+                                    sums + i * n);
+      }
+      p += deep;
+    }
+    GemmTile<T> t = g.tile(0, begin, 0, g.k);
+    t.cols = n;
+    finish_tile(t, g.m, sums, n);
+  });
+}
+
+/// How the tiles cover C, and what is packed although it could be read in place.
 struct Tiling {
-  const typename GemmKernels<T>::Tile* tile;  // [height - 1]
-  TileHeights heights;
   int64_t strip, width;
   bool pack_a, pack_b;
 };
 
 /// The tiles of C in rows [top, bottom) and columns [left, right), over k from p to p + deep.
 template <class T>
-void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling, int64_t top,
+void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling& tiling, int64_t top,
                 int64_t bottom, int64_t left, int64_t right, int64_t p, int64_t deep) {
   const int64_t width = tiling.width, strip = tiling.strip, strips = (bottom - top + strip - 1) / strip;
   // Rows of B are read in longer runs; from columns, a panel is packed when it is needed.
@@ -100,13 +119,17 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
     const int64_t start = pack ? first : first + (last - first) / width * width;
     if (start < last) pack_panels(kernels, deep, last - start, g.b.at(p, start), packed_b, width);
     for (int64_t j = first; j < last; j += width) {
+      GemmTile<T> t = g.tile(top, j, p, deep);
+      t.cols = std::min(width, last - j);
+      if (j >= start) t.b = packed_b + (j - start) / width * panel_step, t.b_step = width;
+      if (tiling.pack_a) t.a_row = 1, t.a_step = strip;
+      const GemmTile<T> corner = t;
       for (int64_t i = 0; i < bottom - top;) {
-        const int64_t height = tiling.heights.fit(std::min(strip - i % strip, bottom - top - i));
-        GemmTile<T> t = g.tile(top + i, j, p, deep);
-        t.cols = std::min(width, last - j);
-        if (j >= start) t.b = packed_b + (j - start) / width * panel_step, t.b_step = width;
-        if (tiling.pack_a) t.a = packed_a + i / strip * strip_step + i % strip, t.a_row = 1, t.a_step = strip;
-        tiling.tile[height - 1](t);
+        const int64_t height = kernels.heights.fit(std::min(strip - i % strip, bottom - top - i));
+        t.a = tiling.pack_a ? packed_a + i / strip * strip_step + i % strip : corner.a + i * corner.a_row;
+        t.c = corner.c + i * corner.c_row;
+        t.row_bias = corner.row_bias ? corner.row_bias + i : nullptr;
+        kernels.tile[height - 1](t);
         i += height;
       }
     }
@@ -115,7 +138,7 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
 
 /// The general path.
 template <class T>
-void gemm_blocks(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling<T>& tiling) {
+void gemm_blocks(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling& tiling) {
   // A block's rows of A stay in the second cache, a panel of B in the first.
   constexpr int64_t max_depth = 256, max_height = 180, max_columns = 512, block_cost = int64_t{1} << 21;
   const int64_t width = tiling.width, strip = tiling.strip;
@@ -155,12 +178,12 @@ TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
   if (std::min(g.m, g.n) <= 4) {
     if (g.n < g.m) g = g.transposed();
     if (g.k >= 2 * w && g.a.col_stride == 1 && g.b.row_stride == 1) return gemm_dots(g, kernels);
-    if (g.m == 1) return gemm_blocks<T>(g, kernels, {&kernels.wide, {1}, 1, kernels.wide_vectors * w, false, false});
+    if (g.m < 4 && g.b.col_stride == 1) return gemm_rows(g, kernels);
   } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
     g = g.transposed();
   }
   const bool pack_a = g.m >= 96 && g.n >= 256, pack_b = g.m >= 48;
-  gemm_blocks<T>(g, kernels, {kernels.tile, kernels.heights, kernels.heights.strip(g.m), 2 * w, pack_a, pack_b});
+  gemm_blocks(g, kernels, {kernels.heights.strip(g.m), 2 * w, pack_a, pack_b});
 }
 
 }  // namespace cpu

@@ -120,6 +120,29 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<T>& t) {
   finish_tile(t, M, out, N);
 }
 
+// c[j] += sum over R rows of B of a[r] * b[r][j].
+template <class T, int R>
+TENET_KERNEL_TARGET TENET_NOINLINE void add_rows(int64_t n, const T* a, int64_t a_step, const T* b, int64_t b_row,
+                                                 T* c) {
+  constexpr int w = lanes<T>;
+  T scale[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) scale[r] = a[r * a_step];
+  int64_t j = 0;
+#pragma GCC unroll 1
+  for (; j + w <= n; j += w) {
+    Vector<T> sum = load(c + j);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sum += load(b + r * b_row + j) * scale[r];
+    store(c + j, sum);
+  }
+#pragma GCC unroll 1
+  for (; j < n; ++j) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) c[j] += b[r * b_row + j] * scale[r];
+  }
+}
+
 // out[p * step + j] = in[j * row + p] for j < lanes<T> and p < k: rows become columns.
 template <class T>
 TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const T* in, int64_t row, T* out, int64_t step) {
@@ -165,8 +188,7 @@ constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, i...>) {
   return {lanes<T>,
           {tile_heights},
           {gemm_tile_of<T, i + 1>()...},
-          gemm_tile<T, 1, 6>,
-          6,
+          {add_rows<T, 8>, add_rows<T, 1>},
           {gemm_dot<T, 1, 6>, nullptr, nullptr, gemm_dot<T, 4, 3>},
           {6, 0, 0, 3},
           transpose_rows<T>,

@@ -46,8 +46,8 @@ struct GemmKernels {
   int64_t lanes;  // elements of a vector
   TileHeights heights;
   Tile tile[TileHeights::most];  // [height - 1]: 2 vectors wide
-  Tile wide;                     // one row, as many vectors as the registers allow
-  int64_t wide_vectors;
+  // c[n] += 8 rows of B, or one, times elements of A.
+  void (*add_rows[2])(int64_t n, const T* a, int64_t a_step, const T* b, int64_t b_row, T* c);
   Tile dot[4];             // [height - 1], of 1 and 4 rows: A and B contiguous along k
   int64_t dot_columns[4];  // columns of C
   // `lanes` rows of k elements become columns.
