@@ -98,7 +98,10 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_tiles(const ConvTiles<T>& t) {
     for (const int64_t* offset = offsets; offset != offsets_end; ++offset) {
       Vector<T> v[n];
 #pragma GCC unroll 2
-      for (int j = 0; j < n; ++j) v[j] = load_runs<T>(in + j * parts, *offset);
+      for (int j = 0; j < n; ++j) {
+        v[j] = load_runs<T>(in + j * parts, *offset);
+        hold<T>(v[j]);
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
         const T scale = weights[i];
@@ -172,10 +175,14 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_dot(const ConvDot<T>& d) {
   for (int64_t r = 0; r < d.whole.runs; r += parts) {
     Vector<T> v[N];
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) v[j] = load_runs(x[j], x_at + r);
+    for (int j = 0; j < N; ++j) {
+      v[j] = load_runs(x[j], x_at + r);
+      hold<T>(v[j]);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-      const Vector<T> g = load_runs(dy[i], dy_at + r);
+      Vector<T> g = load_runs(dy[i], dy_at + r);
+      hold<T>(g);
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) sum[i][j] += v[j] * g;
     }

@@ -26,7 +26,10 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<T>& t) {
   for (int64_t p = t.k; p > 0; --p) {
     Vector<T> v[N];
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) v[j] = load(b + j * w);
+    for (int j = 0; j < N; ++j) {
+      v[j] = load(b + j * w);
+      hold<T>(v[j]);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       const T scale = a[i / 3][i % 3 * a_row];
@@ -96,7 +99,8 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<T>& t) {
     for (int i = 0; i < M; ++i) u[i] = load(a + i * t.a_row);
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      const Vector<T> v = load(b + j * t.b_step);
+      Vector<T> v = load(b + j * t.b_step);
+      hold<T>(v);
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) sum[i][j] += u[i] * v;
     }

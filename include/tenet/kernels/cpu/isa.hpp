@@ -10,7 +10,9 @@
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define TENET_X86 1
 #define TENET_TARGET_AVX2 __attribute__((target("avx2,fma")))
-#ifndef TENET_TARGET_AVX512  // tests of the 64-byte kernels define it as TENET_TARGET_AVX2 to run them on any machine
+#ifdef TENET_WIDE_VECTORS_ON_AVX2  // for tests: the 64-byte kernels run on machines that only have AVX2
+#define TENET_TARGET_AVX512 TENET_TARGET_AVX2
+#else
 #define TENET_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #endif
 #else

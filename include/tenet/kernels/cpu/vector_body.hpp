@@ -30,6 +30,14 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load(const T* p) {
   return v;
 }
 
+// Makes the compiler hold v in a register: GCC likes to load it again for every use.
+template <class T>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void hold([[maybe_unused]] Vector<T>& v) {
+#if TENET_X86 && !defined(TENET_WIDE_VECTORS_ON_AVX2)
+  asm("" : "+v"(v));
+#endif
+}
+
 template <class T>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store(T* p, Vector<T> v) {
   __builtin_memcpy(p, &v, sizeof v);
