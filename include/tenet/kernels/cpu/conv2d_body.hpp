@@ -22,12 +22,13 @@ template <class T>
 using Run = typename RunOf<T>::type;
 
 template <class T, int... lane>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> join(Run<T> a, Run<T> b, std::integer_sequence<int, lane...>) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> join(const Run<T>& a, const Run<T>& b,
+                                                       std::integer_sequence<int, lane...>) {
   return __builtin_shufflevector(a, b, lane...);
 }
 
 template <class T, int part, int... lane>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Run<T> run_of(Vector<T> v, std::integer_sequence<int, lane...>) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Run<T> run_of(const Vector<T>& v, std::integer_sequence<int, lane...>) {
   if constexpr (runs<T> == 1) {
     return v;
   } else {
@@ -56,7 +57,7 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load_runs(const T* base, const
 }
 
 template <class T, int part>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_run(T* p, Vector<T> v) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_run(T* p, const Vector<T>& v) {
   Run<T> old;
   __builtin_memcpy(&old, p, sizeof old);
   old += run_of<T, part>(v, std::make_integer_sequence<int, run_lanes<T>>{});
@@ -64,14 +65,14 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_run(T* p, Vector<T> v) {
 }
 
 template <class T, int part>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_run(T* p, Vector<T> v) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_run(T* p, const Vector<T>& v) {
   const Run<T> run = run_of<T, part>(v, std::make_integer_sequence<int, run_lanes<T>>{});
   __builtin_memcpy(p, &run, sizeof run);
 }
 
 // Keeps the lanes whose bits are set.
 template <class T>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> masked(Vector<T> v, Vector<T> mask) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> masked(const Vector<T>& v, const Vector<T>& mask) {
   typedef long long Bits __attribute__((vector_size(TENET_KERNEL_BYTES)));
   return (Vector<T>)((Bits)v & (Bits)mask);
 }

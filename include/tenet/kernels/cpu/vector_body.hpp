@@ -39,13 +39,13 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void hold([[maybe_unused]] Vector<T>& v)
 }
 
 template <class T>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store(T* p, Vector<T> v) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store(T* p, const Vector<T>& v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
 // Within each 16 bytes: alternates blocks of `block` lanes of a and b, from their lower (hi = 0) or upper halves.
 template <class T, int block, int hi, int... lane>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> interleave(Vector<T> a, Vector<T> b,
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> interleave(const Vector<T>& a, const Vector<T>& b,
                                                              std::integer_sequence<int, lane...>) {
   constexpr int unit = int(16 / sizeof(T)), w = lanes<T>;
   return __builtin_shufflevector(a, b,
@@ -55,7 +55,7 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> interleave(Vector<T> a, Vector
 
 // Blocks of `block` lanes: the even (odd = 0) or odd ones of a, each followed by its neighbour in b.
 template <class T, int block, int odd, int... lane>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> exchange(Vector<T> a, Vector<T> b,
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> exchange(const Vector<T>& a, const Vector<T>& b,
                                                            std::integer_sequence<int, lane...>) {
   constexpr int w = lanes<T>;
   return __builtin_shufflevector(a, b, ((lane & block ? w + lane - block : lane) + odd * block)...);
