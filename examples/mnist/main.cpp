@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string data = TENET_DIGITS_DIR, optimizer = "sgd", save, resume, predict, plot;
-  int epochs = 3, threads = 0, workers = 1;
+  int epochs = 6, threads = 0, workers = 1;
   std::int64_t batch_size = 64;
   double lr = 0.01, momentum = 0.9;
   std::uint64_t seed = 0;
