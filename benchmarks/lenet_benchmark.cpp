@@ -1,5 +1,5 @@
 // Whole steps of LeNet: the loop of the quick start, and inference. Argument: images a batch.
-#include "lenet.hpp"
+#include "../examples/mnist/lenet.hpp"
 
 #include <benchmark/benchmark.h>
 
