@@ -17,7 +17,7 @@ inline bool is_interactive() { return isatty(STDOUT_FILENO) != 0; }
 /// 12345.6 as "12,346".
 inline std::string grouped(double n) {
   std::string s = std::to_string(static_cast<long long>(n + 0.5));
-  for (std::size_t i = s.size(); i > 3;) s.insert(i -= 3, ",");
+  for (std::size_t i = s.size(); i > 3;) s.insert(i -= 3, 1, ',');
   return s;
 }
 

@@ -34,7 +34,7 @@ struct ShapeObserver final : CallObserver {
 /// 431080 as "431,080".
 inline std::string grouped(std::int64_t n) {
   std::string s = std::to_string(n);
-  for (std::size_t i = s.size(); i > 3;) s.insert(i -= 3, ",");
+  for (std::size_t i = s.size(); i > 3;) s.insert(i -= 3, 1, ',');
   return s;
 }
 
