@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string data = TENET_DIGITS_DIR, optimizer = "sgd", save, resume, predict, plot;
-  int epochs = 6, threads = 0, workers = 1;
+  int epochs = 12, threads = 0, workers = 1;
   std::int64_t batch_size = 64;
   double lr = 0.01, momentum = 0.9;
   std::uint64_t seed = 0;
@@ -106,8 +106,7 @@ Tensor<float> find_digit(const std::string& what, const data::MNIST& tests) {
 void predict(LeNet& model, const Tensor<float>& digit) {
   const no_grad guard;
   model.eval();
-  const auto [mean, deviation] = data::MNIST::usual;
-  const Tensor<float> logits = model(((digit - mean) / deviation).view({1, 1, 28, 28}));
+  const Tensor<float> logits = model(digit.view({1, 1, 28, 28}));
   const Tensor<float> probabilities = softmax(logits, 1)[0];
   terminal::draw_digit(digit);
   std::printf("this is a %d\n", int(probabilities.argmax(0).item()));

@@ -39,7 +39,7 @@ TEST(Mnist, ReadsTheBundledDigits) {
     EXPECT_EQ(count, std::vector<int>(10, train ? 600 : 100));
   }
   // Normalized by its own mean and deviation, a balanced part of MNIST has about mean 0 and variance 1.
-  const MNIST digits(TENET_DIGITS_DIR);
+  const MNIST digits(TENET_DIGITS_DIR, true, MNIST::standard);
   std::vector<std::int64_t> all;
   for (std::int64_t i = 0; i < digits.size(); ++i) all.push_back(i);
   double sum = 0, squares = 0;
@@ -72,13 +72,15 @@ TEST(Mnist, ABatchIsWhatItsIndicesSay) {
   EXPECT_TRUE(has(message<IndexError>([&] { digits.get(-1); }), "got -1"));
 }
 
-TEST(Mnist, FashionHasItsOwnNormalization) {
+TEST(Mnist, EachHasItsOwnNormalization) {
   const TemporaryFolder folder;
   folder.write("train-images-idx3-ubyte", images(1));
   folder.write("train-labels-idx1-ubyte", labels(1));
-  EXPECT_EQ(std::get<0>(FashionMNIST(folder.path()).get(0)).data()[0], -0.2860f / 0.3530f);
-  EXPECT_EQ(std::get<0>(MNIST(folder.path()).get(0)).data()[0], -0.1307f / 0.3081f);
-  EXPECT_EQ(std::get<0>(MNIST(folder.path(), true, {}).get(0)).data()[250], 250 / 255.0f);
+  const FashionMNIST clothes(folder.path(), true, FashionMNIST::standard);
+  const MNIST digits(folder.path(), true, MNIST::standard), plain(folder.path());
+  EXPECT_EQ(std::get<0>(clothes.get(0)).data()[0], -0.2860f / 0.3530f);
+  EXPECT_EQ(std::get<0>(digits.get(0)).data()[0], -0.1307f / 0.3081f);
+  EXPECT_EQ(std::get<0>(plain.get(0)).data()[250], 250 / 255.0f);
 }
 
 TEST(Mnist, RefusesFilesThatDoNotFit) {

@@ -11,7 +11,7 @@
 
 namespace tenet::data {
 
-/// What grey values become: (value / 255 - mean) / std. {0, 1} leaves them in [0, 1].
+/// What grey values become: (value / 255 - mean) / std. The default leaves them in [0, 1].
 struct Normalization {
   float mean = 0;
   float std = 1;
@@ -25,12 +25,12 @@ class MNIST {
   using Batch = std::tuple<Tensor<float>, Tensor<std::int64_t>>;
 
   /// The mean and standard deviation of all training images.
-  static constexpr Normalization usual{0.1307f, 0.3081f};
+  static constexpr Normalization standard{0.1307f, 0.3081f};
 
   /// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-..., if not `train`), or these names
   /// with .gz, in the folder `root`. Throws Error when there are none, FormatError when they are not what
   /// their names say.
-  TENET_TAG explicit MNIST(const std::string& root, bool train = true, Normalization normalization = usual);
+  TENET_TAG explicit MNIST(const std::string& root, bool train = true, Normalization normalization = {});
 
   TENET_TAG std::int64_t size() const { return images_.size(0); }
   /// The grey values [N, 28, 28] and the labels [N] as they are in the files.
@@ -56,9 +56,9 @@ class MNIST {
 /// Pictures of ten kinds of clothes, in MNIST's form.
 class FashionMNIST : public MNIST {
  public:
-  static constexpr Normalization usual{0.2860f, 0.3530f};
+  static constexpr Normalization standard{0.2860f, 0.3530f};
 
-  TENET_TAG explicit FashionMNIST(const std::string& root, bool train = true, Normalization normalization = usual)
+  TENET_TAG explicit FashionMNIST(const std::string& root, bool train = true, Normalization normalization = {})
       : MNIST(root, train, normalization) {}
 };
 

@@ -19,12 +19,26 @@ namespace detail {
 inline constexpr int64_t map_grain = 32768;  // elements a piece of parallel work
 inline constexpr int64_t map_block = 512;    // elements a buffer
 
-// An array whose type is known at run time.
+// An array whose type is known at run time: what the driver below needs of it. Conversions to and from float are those
+// of the array's own type, so that programs without halves compile none.
 struct Array {
   char* data;
-  DType dtype;
   const int64_t* strides;
+  int64_t size;                                           // bytes of an element
+  void (*widen)(int64_t n, float* out, const void* in);   // null unless a half
+  void (*narrow)(int64_t n, void* out, const float* in);  // null unless a half
+  bool is_half() const { return widen; }
 };
+
+template <class T>
+Array array_of(const T* data, const int64_t* strides) {
+  Array a{const_cast<char*>(reinterpret_cast<const char*>(data)), strides, sizeof(T), nullptr, nullptr};
+  if constexpr (!std::is_same_v<T, compute_t<T>>) {
+    a.widen = [](int64_t n, float* out, const void* in) { convert(n, out, static_cast<const T*>(in)); };
+    a.narrow = [](int64_t n, void* out, const float* in) { convert(n, static_cast<T*>(out), in); };
+  }
+  return a;
+}
 
 // A contiguous loop: p[0] is the output, then come the inputs, halves as float.
 using Loop = void (*)(const void* f, int64_t n, void* const* p);
@@ -37,33 +51,24 @@ struct alignas(64) Buffer {
 // Elements [i, i + n) of array `a` as contiguous values for a loop: in place where they already are.
 TENET_NOINLINE inline void* fetch(const IndexSpace& space, const Array& array, int a, bool in_place, int64_t i,
                                   const int64_t* index, int64_t n, Buffer& buffer) {
-  const int64_t size = int64_t(item_size(array.dtype));
-  const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
-  char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * size;
+  char* values = array.data + (space.dense[a] ? i : in_place ? space.offset(a, index) : 0) * array.size;
   if (!in_place) {
-    values = is_half || is_bfloat16 ? buffer.raw : buffer.values;
-    gather(size, space, a, i, n, array.data, values);
+    values = array.is_half() ? buffer.raw : buffer.values;
+    gather(array.size, space, a, i, n, array.data, values);
   }
-  if (!is_half && !is_bfloat16) return values;
+  if (!array.is_half()) return values;
   float* floats = reinterpret_cast<float*>(buffer.values);
-  if (is_half) convert(n, floats, reinterpret_cast<const half*>(values));
-  if (is_bfloat16) convert(n, floats, reinterpret_cast<const bfloat16*>(values));
+  array.widen(n, floats, values);
   return floats;
 }
 
 // The way back of fetch, for the output.
 TENET_NOINLINE inline void store(const IndexSpace& space, const Array& array, bool in_place, int64_t i,
                                  const int64_t* index, int64_t n, Buffer& buffer) {
-  const int64_t size = int64_t(item_size(array.dtype));
-  const bool is_half = array.dtype == DType::float16, is_bfloat16 = array.dtype == DType::bfloat16;
-  char* to = in_place ? array.data + (space.dense[0] ? i : space.offset(0, index)) * size : buffer.raw;
-  const float* floats = reinterpret_cast<const float*>(buffer.values);
-  if (is_half) convert(n, reinterpret_cast<half*>(to), floats);
-  if (is_bfloat16) convert(n, reinterpret_cast<bfloat16*>(to), floats);
-  if (!in_place) scatter(size, space, 0, i, n, array.data, is_half || is_bfloat16 ? buffer.raw : buffer.values);
+  char* to = in_place ? array.data + (space.dense[0] ? i : space.offset(0, index)) * array.size : buffer.raw;
+  if (array.is_half()) array.narrow(n, to, reinterpret_cast<const float*>(buffer.values));
+  if (!in_place) scatter(array.size, space, 0, i, n, array.data, array.is_half() ? buffer.raw : buffer.values);
 }
-
-inline bool is_reduced_precision(DType d) { return d == DType::float16 || d == DType::bfloat16; }
 
 // Elements [begin, end) of the space. Long runs are taken one by one, so that what is contiguous in them is used in
 // place; short ones are gathered several at a time.
@@ -75,7 +80,7 @@ TENET_NOINLINE inline void map_piece(const IndexSpace& space, const Array* array
   bool in_place[max_operands], buffered = false;
   for (int a = 0; a < space.operands; ++a) {
     in_place[a] = space.dense[a] || (by_runs && space.strides[a][space.rank - 1] == 1);
-    buffered = buffered || !in_place[a] || is_reduced_precision(arrays[a].dtype);
+    buffered = buffered || !in_place[a] || arrays[a].is_half();
   }
   int64_t index[max_rank];
   void* p[max_operands];
@@ -85,9 +90,9 @@ TENET_NOINLINE inline void map_piece(const IndexSpace& space, const Array* array
     if (by_runs && inner - index[space.rank - 1] < n) n = inner - index[space.rank - 1];
     if (buffered && n > map_block) n = map_block;
     for (int a = 1; a < space.operands; ++a) p[a] = fetch(space, arrays[a], a, in_place[a], i, index, n, buffers[a]);
-    const bool direct = in_place[0] && !is_reduced_precision(arrays[0].dtype);
+    const bool direct = in_place[0] && !arrays[0].is_half();
     const int64_t at = space.dense[0] ? i : space.offset(0, index);
-    p[0] = direct ? arrays[0].data + at * int64_t(item_size(arrays[0].dtype)) : buffers[0].values;
+    p[0] = direct ? arrays[0].data + at * arrays[0].size : buffers[0].values;
     loop(f, n, p);
     if (!direct) store(space, arrays[0], in_place[0], i, index, n, buffers[0]);
   }
@@ -148,10 +153,7 @@ void map_contiguous(F f, int64_t n, Out* out, const In*... in) {
     return loop(&f, n, p);
   }
   const int64_t one = 1;
-  const detail::Array arrays[] = {
-      {reinterpret_cast<char*>(out), dtype_of<Out>, &one},
-      {const_cast<char*>(reinterpret_cast<const char*>(in)), dtype_of<In>, &one}...,
-  };
+  const detail::Array arrays[] = {detail::array_of(out, &one), detail::array_of(in, &one)...};
   detail::map_arrays(1, &n, arrays, 1 + sizeof...(In), loop, &f);
 }
 
@@ -167,10 +169,7 @@ void map(F f, int rank, const int64_t* shape, Strided<Out> out, Strided<const In
   if (contiguous(rank, shape, out.strides) && (contiguous(rank, shape, in.strides) && ...)) {
     return map_contiguous(f, numel(rank, shape), out.data, in.data...);
   }
-  const detail::Array arrays[] = {
-      {reinterpret_cast<char*>(out.data), dtype_of<Out>, out.strides},
-      {const_cast<char*>(reinterpret_cast<const char*>(in.data)), dtype_of<In>, in.strides}...,
-  };
+  const detail::Array arrays[] = {detail::array_of(out.data, out.strides), detail::array_of(in.data, in.strides)...};
   detail::map_arrays(rank, shape, arrays, 1 + sizeof...(In), detail::map_loop<F, compute_t<Out>, compute_t<In>...>(),
                      &f);
 }

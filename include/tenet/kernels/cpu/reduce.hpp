@@ -130,9 +130,6 @@ class Reduction {
   int64_t outputs() const { return plan_.kept.numel; }
   static State identity() { return R::template identity<C>(); }
   Out finish(const State& s) const { return cast<Out>(op_.finish(s, plan_.count())); }
-  Array array(int64_t offset, const int64_t* strides) const {
-    return {const_cast<char*>(reinterpret_cast<const char*>(in_ + offset)), dtype_of<T>, strides};
-  }
 
   void fill() const {
     for (int64_t o = 0; o < outputs(); ++o) out_[o] = finish(identity());
@@ -174,7 +171,7 @@ class Reduction {
   // Elements [first, first + n) of the output whose elements begin at `offset`.
   State chunk(int64_t offset, int64_t first, int64_t n) const {
     const IndexSpace& space = plan_.reduced;
-    const Array from = array(offset, space.strides[1]);
+    const Array from = array_of(in_ + offset, space.strides[1]);
     const bool in_place = space.strides[1][space.rank - 1] == 1;
     State state = identity();
     if constexpr (std::is_same_v<C, T>) {

@@ -11,14 +11,16 @@
 
 #if defined(__clang__)
 #define TENET_LEAF __attribute__((noinline, flatten))
+#define TENET_SPARE_LEAF TENET_LEAF
 #define TENET_NO_CONTRACTION _Pragma("clang fp contract(off)")
 #define TENET_LOOP _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
 // A functor that calls a library cannot be vectorized: no reason to warn.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
-#define TENET_LEAF \
-  __attribute__((noinline, flatten, optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")))
+#define TENET_LEAF_OPTIONS "no-math-errno", "no-trapping-math", "fp-contract=off"
+#define TENET_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS)))
+#define TENET_SPARE_LEAF __attribute__((noinline, flatten, optimize("O2", TENET_LEAF_OPTIONS)))
 #define TENET_NO_CONTRACTION
 #define TENET_LOOP _Pragma("GCC ivdep")
 #endif
@@ -43,6 +45,12 @@ TENET_LEAF void run_baseline(A... args) {
   TENET_FLOATING_POINT
   Kernel::run(args...);
 }
+// The baseline of a kernel that has better ones: it is seldom run, and costs every program time to compile.
+template <class Kernel, class... A>
+TENET_SPARE_LEAF void run_spare(A... args) {
+  TENET_FLOATING_POINT
+  Kernel::run(args...);
+}
 template <class Kernel, class... A>
 TENET_LEAF TENET_TARGET_AVX2 void run_avx2(A... args) {
   TENET_FLOATING_POINT
@@ -63,10 +71,11 @@ void vectorized(A... args) {
   switch (isa()) {
     case Isa::avx512: return detail::run_avx512<Kernel>(args...);
     case Isa::avx2: return detail::run_avx2<Kernel>(args...);
-    case Isa::baseline: break;
+    case Isa::baseline: return detail::run_spare<Kernel>(args...);
   }
-#endif
+#else
   detail::run_baseline<Kernel>(args...);
+#endif
 }
 
 }  // namespace cpu
