@@ -114,6 +114,14 @@ const std::vector<Conv2dShape>& cases() {
       shape(40, 2, 40, 40, 3, 3, 3, {.pad_h = 1, .pad_w = 1}),  // several pieces of the batch
       shape(2, 70, 9, 9, 30, 3, 3),
       shape(3, 2, 8, 8, 3, 3, 3, {.stride_h = 9, .stride_w = 9}),
+      // many channels
+      shape(2, 66, 13, 7, 131, 1, 1),
+      shape(2, 128, 6, 7, 130, 1, 1, {.groups = 2}),
+      shape(2, 16, 9, 11, 64, 3, 3),
+      shape(1, 8, 45, 33, 65, 3, 3, {.pad_h = 1, .pad_w = 1}),
+      shape(2, 9, 23, 40, 67, 3, 5, {.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2, .dil_h = 2, .dil_w = 2}),
+      shape(2, 14, 20, 20, 128, 3, 3, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1, .groups = 2}),
+      shape(1, 8, 36, 70, 64, 3, 3, {.stride_w = 2}),
   };
   return list;
 }
@@ -173,8 +181,10 @@ TEST(Conv2dWidths, InfinityStaysWhereItBelongs) {
 
 TEST(Conv2dThreads, DoNotChangeTheResult) {
   for_each_isa([] {
-    for (const Conv2dShape& s : {shape(64, 1, 28, 28, 20, 5, 5), shape(32, 20, 12, 12, 50, 5, 5),
-                                 shape(3, 16, 40, 40, 24, 3, 3, {.pad_h = 1, .pad_w = 1})}) {
+    for (const Conv2dShape& s :
+         {shape(64, 1, 28, 28, 20, 5, 5), shape(32, 20, 12, 12, 50, 5, 5),
+          shape(3, 16, 40, 40, 24, 3, 3, {.pad_h = 1, .pad_w = 1}), shape(3, 66, 28, 26, 65, 1, 1),
+          shape(3, 16, 40, 40, 64, 3, 3, {.stride_h = 2, .stride_w = 2})}) {
       auto x = whole_numbers<float>(x_size(s), 1), w = whole_numbers<float>(w_size(s), 2);
       auto dy = whole_numbers<float>(y_size(s), 4);
       for (auto* v : {&x, &w, &dy}) {

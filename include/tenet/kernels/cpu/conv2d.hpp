@@ -1,6 +1,7 @@
 // Two-dimensional convolution and its two gradients, on contiguous NCHW memory.
 #pragma once
 
+#include <tenet/kernels/cpu/conv2d_columns.hpp>
 #include <tenet/kernels/cpu/conv2d_dots.hpp>
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
@@ -44,6 +45,15 @@ inline bool covers_image(const Conv2dShape& s) {
   return nothing_empty(s) && s.groups == 1 && s.oh == 1 && s.ow == 1 && s.kh == s.h && s.kw == s.w && s.pad_h == 0 &&
          s.pad_w == 0;
 }
+
+// Enough channels to fill the tiles of matrix products.
+inline bool is_wide(const Conv2dShape& s) {
+  return nothing_empty(s) && s.o / s.groups >= 64 && s.c / s.groups * s.kh * s.kw >= 64 && s.oh * s.ow >= 32;
+}
+inline bool is_wide_and_pointwise(const Conv2dShape& s) { return is_wide(s) && is_pointwise(s); }
+inline bool is_wide_and_strided(const Conv2dShape& s) { return is_wide(s) && !turns_around(s); }
+// Rows of other lengths waste lanes of the tiles.
+inline bool is_wide_and_ragged(const Conv2dShape& s) { return is_wide(s) && s.ow % 8 != 0; }
 
 template <class T>
 void conv2d_forward_product(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
@@ -118,6 +128,16 @@ template <class T>
 inline constexpr Conv2dKernels<T> conv2d_as_product{covers_image, conv2d_forward_product<T>,
                                                     conv2d_backward_data_product<T>, conv2d_backward_weight_product<T>};
 template <class T>
+inline constexpr Conv2dKernels<T> conv2d_pointwise{is_wide_and_pointwise, conv2d_forward_pointwise<T>,
+                                                   conv2d_backward_data_pointwise<T>,
+                                                   conv2d_backward_weight_columns<T>};
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_strided{is_wide_and_strided, conv2d_forward_tiles<T>,
+                                                 conv2d_backward_data_columns<T>, conv2d_backward_weight_columns<T>};
+template <class T>
+inline constexpr Conv2dKernels<T> conv2d_ragged{is_wide_and_ragged, conv2d_forward_tiles<T>,
+                                                conv2d_backward_data_tiles<T>, conv2d_backward_weight_columns<T>};
+template <class T>
 inline constexpr Conv2dKernels<T> conv2d_in_tiles{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
                                                   conv2d_backward_weight_dots<T>};
 template <class T>
@@ -134,7 +154,8 @@ inline constexpr Conv2dKernels<T> conv2d_by_definition{
 template <class T>
 constexpr auto conv2d_kernel_list() {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    return std::array{conv2d_as_product<T>, conv2d_in_tiles<T>, conv2d_of_nothing<T>};
+    return std::array{conv2d_as_product<T>, conv2d_pointwise<T>, conv2d_strided<T>,
+                      conv2d_ragged<T>,     conv2d_in_tiles<T>,  conv2d_of_nothing<T>};
   } else if constexpr (FloatElement<T>) {
     return std::array{conv2d_in_float<T>};
   } else {
