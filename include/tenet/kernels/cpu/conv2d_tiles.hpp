@@ -74,9 +74,10 @@ inline bool turns_around(const Conv2dShape& s) {
          s.h * s.w <= s.oh * s.ow + s.oh * s.ow / 4;
 }
 
-/// dx = conv2d(dy, w with inputs and outputs exchanged and its taps reversed).
+/// dx = conv2d(dy, w with inputs and outputs exchanged and its taps reversed), computed by `forward`.
 template <class T>
-void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, T* dx,
+                                 void (*forward)(const Conv2dShape&, const T* x, const T* w, const T* bias, T* y)) {
   const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, taps = s.kh * s.kw;
   T* const turned = scratch<T>(Scratch::conv_turned, s.o * in_group * taps);
   parallel_for(s.c, (int64_t{1} << 15) / (out_group * taps) + 1, [&](int64_t begin, int64_t end) {
@@ -92,13 +93,12 @@ void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, 
   back.c = s.o, back.h = s.oh, back.w = s.ow;
   back.o = s.c, back.oh = s.h, back.ow = s.w;
   back.pad_h = s.dil_h * (s.kh - 1) - s.pad_h, back.pad_w = s.dil_w * (s.kw - 1) - s.pad_w;
-  conv2d_forward_tiles(back, dy, turned, static_cast<const T*>(nullptr), dx);
+  forward(back, dy, turned, nullptr, dx);
 }
 
 /// dx = gradient with respect to x: each tap adds its share to the pixels it read, a strip of channels at a time.
 template <class T>
 TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
-  if (turns_around(shape)) return conv2d_backward_data_turned(shape, dy, w, dx);
   const ConvKernels<T>& kernels = conv_kernels<T>();
   const int64_t tile_runs = 2 * kernels.lanes / kernels.run;
   const Conv2dShape s = without_rows(shape, kernels.run);
