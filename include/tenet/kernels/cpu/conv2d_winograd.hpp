@@ -21,6 +21,7 @@ inline constexpr int64_t tile_out = 4, tile_in = 6, tile_numbers = tile_in * til
 
 // Filters w[n, 3, 3] become their 36 numbers, `step` apart.
 struct WinogradWeights {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void transform(float g0, float g1, float g2, float* to, int64_t step) {
     const float even = (g0 + g2) * (-1.0f / 6), odd = g1 * (-1.0f / 6);
     const float even2 = g0 * (1.0f / 24) + g2 * (1.0f / 6), odd2 = g1 * (1.0f / 12);
@@ -53,6 +54,7 @@ struct WinogradWeights {
 
 // A row of tiles: in[6, pitch] with pitch = 4 * tiles + 2 becomes the 36 numbers of each, `step` apart.
 struct WinogradInput {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void transform(float a0, float a1, float a2, float a3, float a4, float a5, float* to,
                                             int64_t step) {
     const float even = a4 - 4 * a2, odd = a3 - 4 * a1, even2 = a4 - a2, odd2 = 2 * (a3 - a1);
@@ -78,6 +80,7 @@ struct WinogradInput {
 
 // The way back: the 36 numbers of each tile, `step` apart, become out[4, 4 * tiles].
 struct WinogradOutput {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void transform(float m0, float m1, float m2, float m3, float m4, float m5, float start,
                                             float* to, int64_t step) {
     const float sum = m1 + m2, difference = m1 - m2, sum2 = m3 + m4, difference2 = m3 - m4;
@@ -106,6 +109,7 @@ struct WinogradOutput {
 };
 
 struct AnyNotFinite {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void run(int64_t n, const float* x, uint32_t* most) {
     uint32_t m = *most;
     TENET_LOOP

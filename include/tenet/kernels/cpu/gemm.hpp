@@ -65,8 +65,8 @@ void gemm_widened(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T
 /// c[m, n] (row-major, row stride ldc) = a[m, k] * b[k, n] (+ c) (+ biases). Sizes may be 0; k == 0 sums to zero.
 /// c must not overlap a, b or the biases. half and bfloat16 sum in float, integers wrap around.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
-          const GemmOptions<T>& options) {
+TENET_NOINLINE void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
+                         const GemmOptions<T>& options) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0) {
     gemm_reference(m, n, 0, a, b, c, ldc, options);
