@@ -114,6 +114,11 @@ const std::vector<Conv2dShape>& cases() {
       shape(40, 2, 40, 40, 3, 3, 3, {.pad_h = 1, .pad_w = 1}),  // several pieces of the batch
       shape(2, 70, 9, 9, 30, 3, 3),
       shape(3, 2, 8, 8, 3, 3, 3, {.stride_h = 9, .stride_w = 9}),
+      // depthwise
+      shape(2, 3, 9, 11, 3, 3, 3, {.pad_h = 1, .pad_w = 1, .groups = 3}),
+      shape(1, 5, 20, 17, 10, 5, 4, {.pad_h = 2, .pad_w = 1, .dil_w = 2, .groups = 5}),
+      shape(2, 4, 3, 3, 4, 1, 2, {.groups = 4}),
+      shape(2, 3, 12, 9, 3, 7, 7, {.pad_h = 5, .groups = 3}),
       // many channels
       shape(2, 66, 13, 7, 131, 1, 1),
       shape(2, 128, 6, 7, 130, 1, 1, {.groups = 2}),
@@ -158,23 +163,24 @@ TEST(Conv2dWidths, EveryWidthPaddingAndStride) {
 TEST(Conv2dWidths, InfinityStaysWhereItBelongs) {
   for_each_isa([] {
     for (int64_t w : {5, 9, 20, 21}) {
-      const Conv2dShape s = shape(2, 2, 6, w, 3, 3, 3);
-      auto x = whole_numbers<float>(x_size(s), 1), weights = whole_numbers<float>(w_size(s), 2);
-      auto dy = whole_numbers<float>(y_size(s), 4);
-      x[std::size_t(3 * w)] = std::numeric_limits<float>::infinity();  // read by the taps of column 0 only
-      dy[std::size_t(2 * s.ow)] = std::numeric_limits<float>::infinity();
-      std::vector<float> y(dy.size()), dx(x.size()), dw(weights.size());
-      std::vector<float> expected_y = y, expected_dx = dx, expected_dw = dw;
-      conv2d_forward(s, x.data(), weights.data(), static_cast<const float*>(nullptr), y.data());
-      conv2d_backward_data(s, dy.data(), weights.data(), dx.data());
-      conv2d_backward_weight(s, x.data(), dy.data(), dw.data());
-      conv2d_forward_reference(s, x.data(), weights.data(), static_cast<const float*>(nullptr), expected_y.data());
-      conv2d_backward_data_reference(s, dy.data(), weights.data(), expected_dx.data());
-      conv2d_backward_weight_reference(s, x.data(), dy.data(), expected_dw.data());
-      const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-      EXPECT_TRUE(std::equal(y.begin(), y.end(), expected_y.begin(), same)) << "y, width " << w;
-      EXPECT_TRUE(std::equal(dx.begin(), dx.end(), expected_dx.begin(), same)) << "dx, width " << w;
-      EXPECT_TRUE(std::equal(dw.begin(), dw.end(), expected_dw.begin(), same)) << "dw, width " << w;
+      for (const Conv2dShape& s : {shape(2, 2, 6, w, 3, 3, 3), shape(2, 2, 6, w, 2, 3, 3, {.groups = 2})}) {
+        auto x = whole_numbers<float>(x_size(s), 1), weights = whole_numbers<float>(w_size(s), 2);
+        auto dy = whole_numbers<float>(y_size(s), 4);
+        x[std::size_t(3 * w)] = std::numeric_limits<float>::infinity();  // read by the taps of column 0 only
+        dy[std::size_t(2 * s.ow)] = std::numeric_limits<float>::infinity();
+        std::vector<float> y(dy.size()), dx(x.size()), dw(weights.size());
+        std::vector<float> expected_y = y, expected_dx = dx, expected_dw = dw;
+        conv2d_forward(s, x.data(), weights.data(), static_cast<const float*>(nullptr), y.data());
+        conv2d_backward_data(s, dy.data(), weights.data(), dx.data());
+        conv2d_backward_weight(s, x.data(), dy.data(), dw.data());
+        conv2d_forward_reference(s, x.data(), weights.data(), static_cast<const float*>(nullptr), expected_y.data());
+        conv2d_backward_data_reference(s, dy.data(), weights.data(), expected_dx.data());
+        conv2d_backward_weight_reference(s, x.data(), dy.data(), expected_dw.data());
+        const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+        EXPECT_TRUE(std::equal(y.begin(), y.end(), expected_y.begin(), same)) << "y, width " << w;
+        EXPECT_TRUE(std::equal(dx.begin(), dx.end(), expected_dx.begin(), same)) << "dx, width " << w;
+        EXPECT_TRUE(std::equal(dw.begin(), dw.end(), expected_dw.begin(), same)) << "dw, width " << w;
+      }
     }
   });
 }

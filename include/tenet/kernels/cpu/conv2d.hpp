@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/conv2d_columns.hpp>
+#include <tenet/kernels/cpu/conv2d_depthwise.hpp>
 #include <tenet/kernels/cpu/conv2d_dots.hpp>
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/conv2d_winograd.hpp>
@@ -117,6 +118,7 @@ void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias,
   if (covers_image(s)) return conv2d_forward_product(s, x, w, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_pays(s)) return conv2d_forward_winograd(s, x, w, bias, y);
+    if (is_depthwise(s)) return conv2d_forward_depthwise(s, x, w, bias, y);
   }
   if constexpr (has_vector_kernels<T>) {
     if (is_wide(s) && is_pointwise(s)) return conv2d_forward_pointwise(s, x, w, bias, y);
@@ -135,6 +137,9 @@ void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) 
   if (covers_image(s)) return conv2d_backward_data_product(s, dy, w, dx);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_pays(s)) return conv2d_backward_data_winograd(s, dy, w, dx);
+    if (is_depthwise(s) && s.o == s.c && turns_around(s)) {
+      return conv2d_backward_data_turned(s, dy, w, dx, &conv2d_forward_depthwise);
+    }
   }
   if constexpr (has_vector_kernels<T>) {
     if (is_wide(s) && is_pointwise(s)) return conv2d_backward_data_pointwise(s, dy, w, dx);
@@ -152,6 +157,9 @@ void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw
   if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_backward_weight_widened(s, x, dy, dw);
   if (!nothing_empty(s)) return void(std::fill_n(dw, Conv2dSizes(s).w, T(0)));
   if (covers_image(s)) return conv2d_backward_weight_product(s, x, dy, dw);
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_depthwise(s)) return conv2d_backward_weight_depthwise(s, x, dy, dw);
+  }
   if constexpr (has_vector_kernels<T>) {
     // Rows that are no multiple of a run waste lanes of the dots, and so do pixels apart.
     const bool ragged = s.ow % 8 != 0 || s.stride_w != 1 || is_pointwise(s);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
+#include <tenet/kernels/cpu/finite.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
 
 #include <algorithm>
@@ -108,19 +109,6 @@ struct WinogradOutput {
   }
 };
 
-struct AnyNotFinite {
-  static constexpr Isa widest = Isa::avx2;
-  TENET_ALWAYS_INLINE static void run(int64_t n, const float* x, uint32_t* most) {
-    uint32_t m = *most;
-    TENET_LOOP
-    for (int64_t i = 0; i < n; ++i) {
-      const uint32_t magnitude = bits(x[i]) & 0x7fffffffu;
-      m = magnitude > m ? magnitude : m;
-    }
-    *most = m;
-  }
-};
-
 // Rows [first, first + count) of tiles, those of all images one after the other.
 struct WinogradPiece {
   const Conv2dShape& s;
@@ -159,18 +147,18 @@ TENET_NOINLINE inline bool winograd_back(const WinogradPiece& p, const float* nu
   const Conv2dShape& s = p.s;
   const int64_t tiles = p.columns(), width = tile_out * tiles;
   float* const between = buffer + tile_out * width;
-  uint32_t most = 0;
+  bool finite = true;
   for (int64_t row = 0; row < p.count; ++row) {
     const int64_t rows = std::min(tile_out, s.oh - p.top(row));
     for (int64_t o = 0; o < s.o; ++o) {
       vectorized<WinogradOutput>(numbers + o * p.tiles() + row * tiles, s.o * p.tiles(), tiles, bias ? bias[o] : 0.0f,
                                  between, buffer);
-      vectorized<AnyNotFinite>(tile_out * width, static_cast<const float*>(buffer), &most);
+      finite = all_finite(tile_out * width, buffer) && finite;
       float* to = y + ((p.image(row) * s.o + o) * s.oh + p.top(row)) * s.ow;
       for (int64_t i = 0; i < rows; ++i) std::copy_n(buffer + i * width, s.ow, to + i * s.ow);
     }
   }
-  return most < 0x7f800000u;
+  return finite;
 }
 
 }  // namespace detail
