@@ -144,7 +144,8 @@ void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) 
   if constexpr (has_vector_kernels<T>) {
     if (is_wide(s) && is_pointwise(s)) return conv2d_backward_data_pointwise(s, dy, w, dx);
     if (turns_around(s)) return conv2d_backward_data_turned(s, dy, w, dx, &conv2d_forward_tiles<T>);
-    conv2d_backward_data_columns(s, dy, w, dx);
+    if (is_wide(s)) return conv2d_backward_data_columns(s, dy, w, dx);
+    conv2d_backward_data_tiles(s, dy, w, dx);
   } else {
     conv2d_backward_data_reference(s, dy, w, dx);
   }

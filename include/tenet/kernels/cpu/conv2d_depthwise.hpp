@@ -1,4 +1,4 @@
-// Depthwise convolutions, in which each output channel sees one channel of the image, in float.
+// Depthwise convolutions, in which each channel of the image gives an output channel or two, in float.
 //
 // An image's plane is copied with its padding. Output pixel j, counted by the pitch of that copy, then reads pixel
 // j + offset of each tap: one long loop over the plane, whose results between the rows are dropped.
@@ -13,7 +13,7 @@ namespace cpu {
 
 /// Whether a convolution takes the kernels below.
 inline bool is_depthwise(const Conv2dShape& s) {
-  return s.groups == s.c && s.stride_h == 1 && s.stride_w == 1 && s.kh * s.kw <= 64;
+  return s.groups == s.c && s.o <= 2 * s.c && s.stride_h == 1 && s.stride_w == 1 && s.kh * s.kw <= 64;
 }
 
 namespace detail {
@@ -93,6 +93,12 @@ struct DepthwisePlan {
     }
   }
   int64_t plane() const { return image.plane + spare; }
+
+  // Copies a plane [h, w] between zeros that are already there.
+  void copy(const Conv2dShape& s, const float* from, float* to) const {
+    to += s.pad_h * image.pitch + s.pad_w;
+    for (int64_t row = 0; row < s.h; ++row) std::copy_n(from + row * s.w, s.w, to + row * image.pitch);
+  }
 };
 
 }  // namespace detail
@@ -105,9 +111,9 @@ TENET_NOINLINE inline void conv2d_forward_depthwise(const Conv2dShape& s, const 
   parallel_for(s.n * s.c, (int64_t{1} << 18) / work + 1, [&](int64_t begin, int64_t end) {
     float* const in = scratch<float>(Scratch::conv_images, plan.plane() + plan.pixels);
     float* const out = in + plan.plane();
-    std::fill_n(in + plan.image.plane, detail::DepthwisePlan::spare, 0.0f);
+    std::fill_n(in, plan.plane(), 0.0f);
     for (int64_t i = begin; i < end; ++i) {
-      copy_plane(plan.image, x + i * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w, in);
+      plan.copy(s, x + i * s.h * s.w, in);
       for (int64_t o = i % s.c * together; o < (i % s.c + 1) * together; ++o) {
         vectorized<detail::DepthwiseForward>(plan.pixels, static_cast<const float*>(in), plan.taps, &plan.offset[0],
                                              w + o * plan.taps, bias ? bias[o] : 0.0f, out);
@@ -127,12 +133,11 @@ TENET_NOINLINE inline void conv2d_backward_weight_depthwise(const Conv2dShape& s
   parallel_for(s.c, (int64_t{1} << 18) / work + 1, [&](int64_t begin, int64_t end) {
     float* const in = scratch<float>(Scratch::conv_images, plan.plane() + plan.pixels);
     float* const gradient = in + plan.plane();  // zero between the rows
-    std::fill_n(in + plan.image.plane, detail::DepthwisePlan::spare, 0.0f);
-    std::fill_n(gradient, plan.pixels, 0.0f);
+    std::fill_n(in, plan.plane() + plan.pixels, 0.0f);
     std::fill(dw + begin * together * plan.taps, dw + end * together * plan.taps, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t image = 0; image < s.n; ++image) {
-        copy_plane(plan.image, x + (image * s.c + i) * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w, in);
+        plan.copy(s, x + (image * s.c + i) * s.h * s.w, in);
         for (int64_t o = i * together; o < (i + 1) * together; ++o) {
           const float* from = dy + (image * s.o + o) * s.oh * s.ow;
           for (int64_t row = 0; row < s.oh; ++row) {
