@@ -1,0 +1,157 @@
+// Units of products in vectors: how they are read and multiplied. Included by for_each_isa.hpp.
+#ifdef TENET_KERNEL_NAMESPACE
+
+// The instructions stand as text: their built-in functions have other names and types in each compiler. Where tests
+// compile the widest kernels for machines without them, they are spelled out.
+#if TENET_X86 && TENET_KERNEL_BYTES == 64 && !defined(TENET_WIDE_VECTORS_ON_AVX2)
+#define TENET_DOT_INSTRUCTIONS 1
+#else
+#define TENET_DOT_INSTRUCTIONS 0
+#endif
+
+namespace tenet {
+inline namespace TENET_CONFIG {
+namespace cpu {
+namespace TENET_KERNEL_NAMESPACE {
+
+// A lane for each element of S, as many as there are lanes of 4 bytes.
+template <class S>
+struct NarrowVectorOf {
+  typedef S type __attribute__((vector_size(TENET_KERNEL_BYTES / 4 * sizeof(S))));
+};
+
+template <class V>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE V load_vector(const void* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class V>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_vector(void* p, const V& v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+// The numbers that 16 bits stand for.
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> bfloat16_to_float(const Vector<std::uint32_t>& bits) {
+  return reinterpret_cast<Vector<float>>(bits << 16);
+}
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> half_to_float(const Vector<std::uint32_t>& bits) {
+  using Bits = Vector<std::uint32_t>;
+  const Bits magnitude = bits & 0x7fffu, sign = (bits & 0x8000u) << 16;
+  const Bits small = reinterpret_cast<Bits>(magnitude < 0x400u), huge = reinterpret_cast<Bits>(magnitude > 0x7bffu);
+  const Bits normal = (magnitude << 13) + (112u << 23);
+  // Denormal: 2^-14 is added and taken away.
+  const Vector<float> denormal = reinterpret_cast<Vector<float>>((magnitude << 13) + (113u << 23)) - 0x1p-14f;
+  return reinterpret_cast<Vector<float>>((reinterpret_cast<Bits>(denormal) & small) | (normal & ~small) |
+                                         (huge & 0x7f800000u) | sign);
+}
+
+// A lane for each element, from consecutive ones: its number for units of one element, else its bits.
+template <class U, class S>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_elements(const S* p) {
+  if constexpr (std::is_same_v<U, S>) {
+    return load(p);
+  } else if constexpr (sizeof(S) == 2) {
+    const auto bits =
+        __builtin_convertvector(load_vector<typename NarrowVectorOf<std::uint16_t>::type>(p), Vector<std::uint32_t>);
+    if constexpr (std::is_same_v<U, BfloatPair>) return bits;
+    else if constexpr (std::is_same_v<S, bfloat16>) return bfloat16_to_float(bits);
+    else return half_to_float(bits);
+  } else {
+    const auto wide = __builtin_convertvector(load_vector<typename NarrowVectorOf<S>::type>(p), Vector<std::uint32_t>);
+    return (is_raised<U, S> ? wide ^ 0x80u : wide) & (std::is_same_v<U, ShortPair> ? 0xffffu : 0xffu);
+  }
+}
+
+// A vector of units from consecutive elements.
+template <class U, class S>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_units(const S* p) {
+  if constexpr (unit_depth<U> == 1) {
+    return load_elements<U>(p);
+  } else if constexpr (std::is_same_v<U, ShortPair>) {
+    typedef S Bytes __attribute__((vector_size(TENET_KERNEL_BYTES / 2)));
+    return reinterpret_cast<Vector<std::uint32_t>>(
+        __builtin_convertvector(load_vector<Bytes>(p), Vector<std::int16_t>));
+  } else {
+    const auto units = load_vector<Vector<std::uint32_t>>(p);
+    return is_raised<U, S> ? units ^ 0x80808080u : units;
+  }
+}
+
+// A vector of units from rows that follow each other along k, of which there are `left`.
+template <class U, class S>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_columns(const S* p, int64_t row, int64_t left) {
+  auto units = load_elements<U>(p);
+  if constexpr (unit_depth < U >> 1) {
+#pragma GCC unroll 4
+    for (int e = 1; e < unit_depth<U>; ++e) {
+      if (e < left) units |= load_elements<U>(p + e * row) << (32 / unit_depth<U> * e);
+    }
+  }
+  return units;
+}
+
+// sum += products of the elements of a and b. A lane of a is a unit A, or a scalar one serves all lanes.
+template <class A, class B>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_products(Vector<unit_sum_t<A>>& sum, const Vector<unit_lane_t<A>>& a,
+                                                          const Vector<unit_lane_t<B>>& b) {
+  if constexpr (std::is_floating_point_v<A>) {
+    sum += a * b;
+  } else if constexpr (std::is_same_v<A, BfloatPair>) {
+#if TENET_DOT_INSTRUCTIONS
+    asm("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(a), "v"(b));
+#else
+    constexpr std::uint32_t upper = 0xffff0000u;
+    sum += reinterpret_cast<Vector<float>>(a & upper) * reinterpret_cast<Vector<float>>(b & upper);
+    sum += bfloat16_to_float(a) * bfloat16_to_float(b);
+#endif
+  } else if constexpr (std::is_same_v<A, ShortPair>) {
+#if TENET_X86 && TENET_KERNEL_BYTES == 16
+    using Shorts = Vector<std::int16_t>;
+    sum += reinterpret_cast<Vector<std::uint32_t>>(
+        __builtin_ia32_pmaddwd128(reinterpret_cast<Shorts>(a), reinterpret_cast<Shorts>(b)));
+#elif TENET_X86 && TENET_KERNEL_BYTES == 32
+    using Shorts = Vector<std::int16_t>;
+    sum += reinterpret_cast<Vector<std::uint32_t>>(
+        __builtin_ia32_pmaddwd256(reinterpret_cast<Shorts>(a), reinterpret_cast<Shorts>(b)));
+#elif TENET_DOT_INSTRUCTIONS
+    Vector<std::uint32_t> pairs;
+    asm("vpmaddwd {%2, %1, %0|%0, %1, %2}" : "=v"(pairs) : "v"(a), "v"(b));
+    sum += pairs;
+#else
+    const auto signed_a = reinterpret_cast<Vector<std::int32_t>>(a),
+               signed_b = reinterpret_cast<Vector<std::int32_t>>(b);
+    sum += reinterpret_cast<Vector<std::uint32_t>>((signed_a >> 16) * (signed_b >> 16));
+    sum += reinterpret_cast<Vector<std::uint32_t>>((signed_a << 16 >> 16) * (signed_b << 16 >> 16));
+#endif
+  } else {
+    // The instruction takes the unsigned operand first. It adds up without saturating.
+    constexpr bool in_order = std::is_same_v<A, UnsignedQuad>;
+    const Vector<std::uint32_t>&u = in_order ? a : b, &s = in_order ? b : a;
+#if TENET_DOT_INSTRUCTIONS
+    asm("vpdpbusd {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(u), "v"(s));
+#else
+#pragma GCC unroll 4
+    for (int e = 0; e < 4; ++e) {
+      const auto last = reinterpret_cast<Vector<std::int32_t>>(s << (24 - 8 * e)) >> 24;
+      sum += (u >> (8 * e) & 0xffu) * reinterpret_cast<Vector<std::uint32_t>>(last);
+    }
+#endif
+  }
+}
+template <class A, class B>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_scaled(Vector<unit_sum_t<A>>& sum, A a,
+                                                        const Vector<unit_lane_t<B>>& b) {
+  if constexpr (std::is_floating_point_v<A>) sum += b * a;
+  else add_products<A, B>(sum, Vector<std::uint32_t>{} + a.bits, b);
+}
+
+}  // namespace TENET_KERNEL_NAMESPACE
+}  // namespace cpu
+}  // namespace TENET_CONFIG
+}  // namespace tenet
+
+#undef TENET_DOT_INSTRUCTIONS
+
+#endif
