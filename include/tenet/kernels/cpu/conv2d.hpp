@@ -4,6 +4,7 @@
 #include <tenet/kernels/cpu/conv2d_dots.hpp>
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
+#include <tenet/kernels/cpu/widened.hpp>
 
 #include <algorithm>
 #include <array>

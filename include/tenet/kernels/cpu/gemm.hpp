@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/gemm_blocks.hpp>
+#include <tenet/kernels/cpu/gemm_int8.hpp>
 #include <tenet/kernels/cpu/gemm_narrow.hpp>
 
 #include <type_traits>
