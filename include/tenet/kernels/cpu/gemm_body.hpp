@@ -99,8 +99,8 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<SA, SB, unit_sum
   const SB* b = t.b;
   int64_t a_row = t.a_row, b_row = t.b_step, vectors = t.k / deep, left = t.k % deep;
   // What does not fill a vector is filled up with zeros, and takes another pass; whole numbers are added up below.
-  [[maybe_unused]] SA last_a[whole_only ? M * deep : 1];
-  [[maybe_unused]] SB last_b[whole_only ? N * deep : 1];
+  [[maybe_unused]] alignas(SA) unsigned char last_a[M * deep * sizeof(SA)];
+  [[maybe_unused]] alignas(SB) unsigned char last_b[N * deep * sizeof(SB)];
   for (;;) {
 #pragma GCC unroll 1
     for (int64_t p = 0; p < vectors; ++p) {
@@ -120,11 +120,13 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<SA, SB, unit_sum
     }
     if (!whole_only || left == 0) break;
     if constexpr (whole_only) {
-      __builtin_memset(static_cast<void*>(last_a), 0, sizeof last_a);
-      __builtin_memset(static_cast<void*>(last_b), 0, sizeof last_b);
-      for (int i = 0; i < M; ++i) __builtin_memcpy(last_a + i * deep, a + i * a_row, std::size_t(left) * sizeof(SA));
-      for (int j = 0; j < N; ++j) __builtin_memcpy(last_b + j * deep, b + j * b_row, std::size_t(left) * sizeof(SB));
-      a = last_a, b = last_b, a_row = b_row = deep, vectors = 1, left = 0;
+      __builtin_memset(last_a, 0, sizeof last_a);
+      __builtin_memset(last_b, 0, sizeof last_b);
+      const std::size_t bytes_a = std::size_t(left) * sizeof(SA), bytes_b = std::size_t(left) * sizeof(SB);
+      for (int i = 0; i < M; ++i) __builtin_memcpy(last_a + i * deep * sizeof(SA), a + i * a_row, bytes_a);
+      for (int j = 0; j < N; ++j) __builtin_memcpy(last_b + j * deep * sizeof(SB), b + j * b_row, bytes_b);
+      a = reinterpret_cast<const SA*>(last_a), b = reinterpret_cast<const SB*>(last_b);
+      a_row = b_row = deep, vectors = 1, left = 0;
     }
   }
   T out[M * N] = {};
@@ -226,8 +228,12 @@ inline constexpr PackKernels<U, S> pack_kernels = {
 
 template <class A, class B, class SA, class SB>
 constexpr ThinKernels<A, B, SA, SB> make_thin_kernels() {
+  // Pairs of bfloat16 are cheaper to read than single ones.
+  constexpr bool split = std::is_same_v<A, float> && std::is_same_v<SA, bfloat16>;
+  using DotA = std::conditional_t<split, SplitPair, A>;
+  using DotB = std::conditional_t<split, SplitPair, B>;
   ThinKernels<A, B, SA, SB> kernels = {
-      {gemm_dot<A, B, SA, SB, 1, 6>, nullptr, nullptr, gemm_dot<A, B, SA, SB, 4, 3>}, {6, 0, 0, 3}, {}};
+      {gemm_dot<DotA, DotB, SA, SB, 1, 6>, nullptr, nullptr, gemm_dot<DotA, DotB, SA, SB, 4, 3>}, {6, 0, 0, 3}, {}};
   if constexpr (std::is_floating_point_v<A>) {
     kernels.add_rows[0] = add_rows<A, SA, SB, 8>;
     kernels.add_rows[1] = add_rows<A, SA, SB, 1>;

@@ -15,6 +15,10 @@ namespace cpu {
 struct BfloatPair {
   std::uint32_t bits;
 };
+/// The same for every machine, which multiplies them one after the other.
+struct SplitPair {
+  std::uint32_t bits;
+};
 /// Two integers of 16 bits, which hold any integer of 8 bits of either sign: every machine multiplies them exactly.
 struct ShortPair {
   std::uint32_t bits;
@@ -34,21 +38,26 @@ inline constexpr int unit_depth = 1;
 template <>
 inline constexpr int unit_depth<BfloatPair> = 2;
 template <>
+inline constexpr int unit_depth<SplitPair> = 2;
+template <>
 inline constexpr int unit_depth<ShortPair> = 2;
 template <>
 inline constexpr int unit_depth<UnsignedQuad> = 4;
 template <>
 inline constexpr int unit_depth<SignedQuad> = 4;
 
+template <class U>
+inline constexpr bool is_bfloat16_pair = std::is_same_v<U, BfloatPair> || std::is_same_v<U, SplitPair>;
+
 /// Whether products of units need the instructions of has_dots().
 template <class U>
-inline constexpr bool needs_dots = !std::is_floating_point_v<U> && !std::is_same_v<U, ShortPair>;
+inline constexpr bool needs_dots = std::is_same_v<U, BfloatPair> || unit_depth<U> == 4;
 
 /// The type of a lane that holds a unit, and of the sum of products of units. Sums of integers wrap around.
 template <class U>
 using unit_lane_t = std::conditional_t<std::is_floating_point_v<U>, U, std::uint32_t>;
 template <class U>
-using unit_sum_t = std::conditional_t<std::is_same_v<U, BfloatPair>, float, unit_lane_t<U>>;
+using unit_sum_t = std::conditional_t<is_bfloat16_pair<U>, float, unit_lane_t<U>>;
 
 /// Whether int8 elements S get 128 more in units U.
 template <class U, class S>

@@ -8,17 +8,17 @@
 #else
 #define TENET_DOT_INSTRUCTIONS 0
 #endif
+// GCC widens the two halves of a vector one by one.
+#if TENET_X86 && !defined(__clang__) && (TENET_KERNEL_BYTES == 32 || TENET_DOT_INSTRUCTIONS)
+#define TENET_WIDENING_INSTRUCTIONS 1
+#else
+#define TENET_WIDENING_INSTRUCTIONS 0
+#endif
 
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 namespace TENET_KERNEL_NAMESPACE {
-
-// A lane for each element of S, as many as there are lanes of 4 bytes.
-template <class S>
-struct NarrowVectorOf {
-  typedef S type __attribute__((vector_size(TENET_KERNEL_BYTES / 4 * sizeof(S))));
-};
 
 template <class V>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE V load_vector(const void* p) {
@@ -30,6 +30,24 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE V load_vector(const void* p) {
 template <class V>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_vector(void* p, const V& v) {
   __builtin_memcpy(p, &v, sizeof v);
+}
+
+// A vector of To from as many consecutive elements of the narrower type From.
+template <class To, class From>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<To> load_widened(const void* p) {
+  typedef From Narrow __attribute__((vector_size(lanes<To> * sizeof(From)), aligned(1), may_alias));
+#if TENET_WIDENING_INSTRUCTIONS
+  Vector<To> v;
+  const Narrow& in = *static_cast<const Narrow*>(p);
+  if constexpr (sizeof(From) == 2) asm("vpmovzxwd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
+  else if constexpr (sizeof(To) == 2 && std::is_signed_v<From>) asm("vpmovsxbw {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
+  else if constexpr (sizeof(To) == 2) asm("vpmovzxbw {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
+  else if constexpr (std::is_signed_v<From>) asm("vpmovsxbd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
+  else asm("vpmovzxbd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
+  return v;
+#else
+  return __builtin_convertvector(*static_cast<const Narrow*>(p), Vector<To>);
+#endif
 }
 
 // The numbers that 16 bits stand for.
@@ -53,13 +71,12 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_elements(con
   if constexpr (std::is_same_v<U, S>) {
     return load(p);
   } else if constexpr (sizeof(S) == 2) {
-    const auto bits =
-        __builtin_convertvector(load_vector<typename NarrowVectorOf<std::uint16_t>::type>(p), Vector<std::uint32_t>);
-    if constexpr (std::is_same_v<U, BfloatPair>) return bits;
+    const auto bits = load_widened<std::uint32_t, std::uint16_t>(p);
+    if constexpr (!std::is_floating_point_v<U>) return bits;
     else if constexpr (std::is_same_v<S, bfloat16>) return bfloat16_to_float(bits);
     else return half_to_float(bits);
   } else {
-    const auto wide = __builtin_convertvector(load_vector<typename NarrowVectorOf<S>::type>(p), Vector<std::uint32_t>);
+    const auto wide = load_widened<std::uint32_t, S>(p);
     return (is_raised<U, S> ? wide ^ 0x80u : wide) & (std::is_same_v<U, ShortPair> ? 0xffffu : 0xffu);
   }
 }
@@ -70,9 +87,7 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_units(const 
   if constexpr (unit_depth<U> == 1) {
     return load_elements<U>(p);
   } else if constexpr (std::is_same_v<U, ShortPair>) {
-    typedef S Bytes __attribute__((vector_size(TENET_KERNEL_BYTES / 2)));
-    return reinterpret_cast<Vector<std::uint32_t>>(
-        __builtin_convertvector(load_vector<Bytes>(p), Vector<std::int16_t>));
+    return reinterpret_cast<Vector<std::uint32_t>>(load_widened<std::int16_t, S>(p));
   } else {
     const auto units = load_vector<Vector<std::uint32_t>>(p);
     return is_raised<U, S> ? units ^ 0x80808080u : units;
@@ -98,14 +113,12 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_products(Vector<unit_sum_t<A>>&
                                                           const Vector<unit_lane_t<B>>& b) {
   if constexpr (std::is_floating_point_v<A>) {
     sum += a * b;
-  } else if constexpr (std::is_same_v<A, BfloatPair>) {
-#if TENET_DOT_INSTRUCTIONS
+  } else if constexpr (std::is_same_v<A, BfloatPair> && TENET_DOT_INSTRUCTIONS) {
     asm("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(a), "v"(b));
-#else
+  } else if constexpr (is_bfloat16_pair<A>) {
     constexpr std::uint32_t upper = 0xffff0000u;
     sum += reinterpret_cast<Vector<float>>(a & upper) * reinterpret_cast<Vector<float>>(b & upper);
     sum += bfloat16_to_float(a) * bfloat16_to_float(b);
-#endif
   } else if constexpr (std::is_same_v<A, ShortPair>) {
 #if TENET_X86 && TENET_KERNEL_BYTES == 16
     using Shorts = Vector<std::int16_t>;
@@ -153,5 +166,6 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_scaled(Vector<unit_sum_t<A>>& s
 }  // namespace tenet
 
 #undef TENET_DOT_INSTRUCTIONS
+#undef TENET_WIDENING_INSTRUCTIONS
 
 #endif
