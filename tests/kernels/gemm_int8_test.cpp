@@ -1,4 +1,5 @@
 #include "isas.hpp"
+#include "operand.hpp"
 
 #include <tenet/kernels/cpu/gemm_int8.hpp>
 
@@ -16,51 +17,18 @@ using cpu::ScaleOptions;
 
 namespace {
 
-// Every instruction set, with and without the instruction for products of 8 bits.
-template <class F>
-void for_each_int8_isa(const F& test) {
-  for_each_isa([&] {
-    for (int dots : {0, cpu::machine_dots()}) {
-      SCOPED_TRACE(dots ? "with dots" : "without dots");
-      cpu::set_dots(dots);
-      test();
-      if (cpu::isa() != cpu::Isa::avx512) break;
-    }
-    cpu::set_dots(cpu::machine_dots());
-  });
-}
-
 // Over the whole range, the extremes often.
 template <class T>
 std::vector<T> numbers(int64_t count, std::uint64_t seed) {
   std::vector<T> v;
   for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    const int choice = int(seed >> 62);
+    const int choice = int(next_random(seed) >> 62);
     v.push_back(choice == 0   ? std::numeric_limits<T>::min()
                 : choice == 1 ? std::numeric_limits<T>::max()
                               : static_cast<T>(seed >> 40));
   }
   return v;
 }
-
-enum class Layout { rows, columns, every_second, repeated };
-
-// A view of [rows, cols] over exactly as many elements as it needs, so that a sanitizer sees every step beyond.
-template <class T>
-struct Operand {
-  std::vector<T> data;
-  MatrixView<T> view;
-
-  Operand(int64_t rows, int64_t cols, Layout layout, std::uint64_t seed) {
-    int64_t row = cols, col = 1;
-    if (layout == Layout::columns) row = 1, col = rows;
-    if (layout == Layout::every_second) row = 2 * cols + 3, col = 2;
-    if (layout == Layout::repeated) row = 0;
-    data = numbers<T>(rows && cols ? (rows - 1) * row + (cols - 1) * col + 1 : 0, seed);
-    view = {data.data(), row, col};
-  }
-};
 
 template <class A>
 std::vector<std::int64_t> exact_sums(int64_t m, int64_t n, int64_t k, MatrixView<A> a, MatrixView<int8_t> b) {
@@ -81,8 +49,8 @@ void expect_exact(int64_t m, int64_t n, int64_t k, Layout layout_a, Layout layou
                   bool row_bias = false, bool col_bias = false, int64_t gap = 0) {
   SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " layouts " +
                std::to_string(int(layout_a)) + std::to_string(int(layout_b)));
-  const Operand<A> a(m, k, layout_a, 1);
-  const Operand<int8_t> b(k, n, layout_b, 2);
+  const Operand<A> a(m, k, layout_a, numbers<A>, 1);
+  const Operand<int8_t> b(k, n, layout_b, numbers<int8_t>, 2);
   const std::vector<int32_t> rows(std::size_t(m), 1000), cols(std::size_t(n), -70000);
   const int64_t ldc = n + gap;
   std::vector<int32_t> c(std::size_t(m * ldc), 5);
@@ -106,9 +74,9 @@ TYPED_TEST_SUITE(GemmInt8, Types);
 
 TYPED_TEST(GemmInt8, LayoutsAndOptions) {
   using A = TypeParam;
-  for_each_int8_isa([] {
-    for (Layout a : {Layout::rows, Layout::columns, Layout::every_second, Layout::repeated}) {
-      for (Layout b : {Layout::rows, Layout::columns, Layout::every_second, Layout::repeated}) {
+  for_each_isa_and_dots([] {
+    for (Layout a : layouts) {
+      for (Layout b : layouts) {
         for (int options = 0; options < 8; ++options) {
           for (const auto& [m, n, k] : {std::array{1, 40, 133}, {40, 1, 133}, {3, 50, 9}, {7, 35, 70}, {33, 4, 140}}) {
             expect_exact<A>(m, n, k, a, b, options & 1, options & 2, options & 4, options % 3);
@@ -121,7 +89,7 @@ TYPED_TEST(GemmInt8, LayoutsAndOptions) {
 
 TYPED_TEST(GemmInt8, EverySmallSize) {
   using A = TypeParam;
-  for_each_int8_isa([] {
+  for_each_isa_and_dots([] {
     for (int64_t m : {0, 1, 2, 4, 5, 6, 7, 13, 15, 29}) {
       for (int64_t n : {0, 1, 3, 5, 8, 9, 16, 17, 33, 49}) {
         for (int64_t k : {0, 1, 2, 3, 4, 7, 8, 17, 37, 67}) {
@@ -137,7 +105,7 @@ TYPED_TEST(GemmInt8, EverySmallSize) {
 // Beyond the blocks along k, rows and columns.
 TYPED_TEST(GemmInt8, LargeSizes) {
   using A = TypeParam;
-  for_each_int8_isa([] {
+  for_each_isa_and_dots([] {
     for (const auto& [m, n, k] :
          {std::array{260, 100, 300}, {20, 700, 600}, {700, 20, 60}, {3, 1000, 1100}, {7, 40, 2100}}) {
       for (Layout a : {Layout::rows, Layout::columns}) {
@@ -156,7 +124,7 @@ int32_t dot(std::vector<A> a, std::vector<int8_t> b) {
 
 // Pairs of products that do not fit 16 bits. https://github.com/pytorch/pytorch/issues/44939
 TEST(GemmInt8Extremes, NothingSaturates) {
-  for_each_int8_isa([] {
+  for_each_isa_and_dots([] {
     EXPECT_EQ(dot<uint8_t>({211, 171}, {71, 107}), 33278);
     EXPECT_EQ(dot<uint8_t>({255, 255}, {127, 127}), 64770);
     EXPECT_EQ(dot<uint8_t>({255, 255}, {-128, -128}), -65280);
@@ -181,7 +149,8 @@ TEST(GemmInt8Extremes, NothingSaturates) {
 TEST(GemmInt8Extremes, SumsWrapAround) {
   const int64_t k = 140000;
   const std::vector<int8_t> lowest(std::size_t(k), int8_t(-128));
-  for_each_int8_isa([&] { EXPECT_EQ(dot<int8_t>(lowest, lowest), int32_t(std::uint32_t(16384) * std::uint32_t(k))); });
+  for_each_isa_and_dots(
+      [&] { EXPECT_EQ(dot<int8_t>(lowest, lowest), int32_t(std::uint32_t(16384) * std::uint32_t(k))); });
 }
 
 struct Scaling {
@@ -205,8 +174,8 @@ Scaling scaling(int64_t m, int64_t n, int64_t k, int choice, int32_t zero_point)
 
 template <class A, class C>
 void expect_scaled(const Scaling& s, Layout layout_b) {
-  const Operand<A> a(s.m, s.k, Layout::rows, 1);
-  const Operand<int8_t> b(s.k, s.n, layout_b, 2);
+  const Operand<A> a(s.m, s.k, Layout::rows, numbers<A>, 1);
+  const Operand<int8_t> b(s.k, s.n, layout_b, numbers<int8_t>, 2);
   const std::vector<std::int64_t> sums = exact_sums<A>(s.m, s.n, s.k, a.view, b.view);
   std::vector<C> c(std::size_t(s.m * (s.n + 1)), C(3));
   cpu::gemm_int8<A>(s.m, s.n, s.k, a.view, b.view, c.data(), s.n + 1, s.options);
@@ -232,7 +201,7 @@ void expect_scaled(const Scaling& s, Layout layout_b) {
 
 TYPED_TEST(GemmInt8, ScaledResults) {
   using A = TypeParam;
-  for_each_int8_isa([] {
+  for_each_isa_and_dots([] {
     for (int choice = 0; choice < 8; ++choice) {
       for (const auto& [m, n, k] :
            {std::array{1, 700, 64}, {2, 9, 3}, {40, 70, 33}, {70, 5, 40}, {6, 20, 0}, {300, 3, 70}}) {
@@ -250,7 +219,7 @@ TEST(GemmInt8Extremes, TiesGoToEvenAndNaNToTheZeroPoint) {
   const std::vector<uint8_t> ones(8, uint8_t(1));
   const std::vector<int8_t> b{1, 3, 5, -1, -3, 127, -128, 0};
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  for_each_int8_isa([&] {
+  for_each_isa_and_dots([&] {
     std::array<int8_t, 8> c{};
     const float half = 0.5f;
     cpu::gemm_int8<uint8_t>(1, 8, 1, {ones.data(), 1, 1}, {b.data(), 8, 1}, c.data(), 8, ScaleOptions{&half});
@@ -271,7 +240,7 @@ TEST(GemmInt8Extremes, ThreadsDoNotChangeTheResult) {
   const auto b = numbers<int8_t>(k * n, 2);
   const float scale = 0.01f;
   std::vector<std::vector<float>> results;
-  for_each_int8_isa([&] {
+  for_each_isa_and_dots([&] {
     for (int threads : {1, 2, 3}) {
       set_num_threads(threads);
       results.emplace_back(std::size_t(m * n));

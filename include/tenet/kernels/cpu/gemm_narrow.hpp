@@ -7,6 +7,8 @@
 
 #include <tenet/kernels/cpu/gemm_blocks.hpp>
 
+#include <cstring>
+
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
@@ -99,7 +101,7 @@ void narrow_block(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, S
 template <class A, class B, class SA, class SB, class Sum>
 void narrow_blocks(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, SA, SB>& kernels) {
   // As in gemm_blocks, where the numbers have their reasons.
-  constexpr int64_t max_units = 256, max_height = 180, max_columns = 512, block_cost = int64_t{1} << 21;
+  constexpr int64_t max_units = 256, max_height = 256, max_columns = 512, block_cost = int64_t{1} << 21;
   const int64_t k = std::max<int64_t>(g.k, 1), width = 2 * kernels.pack_b.lanes,
                 strip = kernels.tiles.heights.strip(g.m);
   const int64_t units = balanced((k + unit_depth<A> - 1) / unit_depth<A>, max_units);
@@ -210,7 +212,8 @@ struct StoreSums {
         const Sum bias = cast<Sum>(self.options.row_bias[top + i]);
         for (int64_t j = 0; j < cols; ++j) sums[j] += bias;
       }
-      convert(cols, c, static_cast<const Sum*>(sums));
+      if constexpr (sizeof(C) == sizeof(Sum)) std::memcpy(c, sums, std::size_t(cols) * sizeof(C));
+      else convert(cols, c, static_cast<const Sum*>(sums));
     }
   }
 };

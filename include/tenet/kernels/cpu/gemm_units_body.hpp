@@ -8,8 +8,7 @@
 #else
 #define TENET_DOT_INSTRUCTIONS 0
 #endif
-// GCC widens the two halves of a vector one by one.
-#if TENET_X86 && !defined(__clang__) && (TENET_KERNEL_BYTES == 32 || TENET_DOT_INSTRUCTIONS)
+#if TENET_X86 && (TENET_KERNEL_BYTES == 32 || TENET_DOT_INSTRUCTIONS)
 #define TENET_WIDENING_INSTRUCTIONS 1
 #else
 #define TENET_WIDENING_INSTRUCTIONS 0
@@ -32,13 +31,18 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_vector(void* p, const V& v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-// A vector of To from as many consecutive elements of the narrower type From.
+// As many narrower elements as a vector of T has, wherever they lie.
+template <class T, class Narrow>
+struct NarrowVectorOf {
+  typedef Narrow type __attribute__((vector_size(lanes<T> * sizeof(Narrow)), aligned(1), may_alias));
+};
+
+// A vector of To from consecutive elements From. GCC would widen the halves of a vector one by one.
 template <class To, class From>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<To> load_widened(const void* p) {
-  typedef From Narrow __attribute__((vector_size(lanes<To> * sizeof(From)), aligned(1), may_alias));
+  const auto& in = *static_cast<const typename NarrowVectorOf<To, From>::type*>(p);
 #if TENET_WIDENING_INSTRUCTIONS
   Vector<To> v;
-  const Narrow& in = *static_cast<const Narrow*>(p);
   if constexpr (sizeof(From) == 2) asm("vpmovzxwd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
   else if constexpr (sizeof(To) == 2 && std::is_signed_v<From>) asm("vpmovsxbw {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
   else if constexpr (sizeof(To) == 2) asm("vpmovzxbw {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
@@ -46,7 +50,7 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<To> load_widened(const void* p) {
   else asm("vpmovzxbd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
   return v;
 #else
-  return __builtin_convertvector(*static_cast<const Narrow*>(p), Vector<To>);
+  return __builtin_convertvector(in, Vector<To>);
 #endif
 }
 
@@ -54,8 +58,15 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<To> load_widened(const void* p) {
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> bfloat16_to_float(const Vector<std::uint32_t>& bits) {
   return reinterpret_cast<Vector<float>>(bits << 16);
 }
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> half_to_float(const Vector<std::uint32_t>& bits) {
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> load_half(const half* p) {
+#if TENET_WIDENING_INSTRUCTIONS
+  Vector<float> v;
+  const auto& in = *reinterpret_cast<const typename NarrowVectorOf<float, std::uint16_t>::type*>(p);
+  asm("vcvtph2ps {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
+  return v;
+#else
   using Bits = Vector<std::uint32_t>;
+  const Bits bits = load_widened<std::uint32_t, std::uint16_t>(p);
   const Bits magnitude = bits & 0x7fffu, sign = (bits & 0x8000u) << 16;
   const Bits small = reinterpret_cast<Bits>(magnitude < 0x400u), huge = reinterpret_cast<Bits>(magnitude > 0x7bffu);
   const Bits normal = (magnitude << 13) + (112u << 23);
@@ -63,6 +74,7 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> half_to_float(const Vector
   const Vector<float> denormal = reinterpret_cast<Vector<float>>((magnitude << 13) + (113u << 23)) - 0x1p-14f;
   return reinterpret_cast<Vector<float>>((reinterpret_cast<Bits>(denormal) & small) | (normal & ~small) |
                                          (huge & 0x7f800000u) | sign);
+#endif
 }
 
 // A lane for each element, from consecutive ones: its number for units of one element, else its bits.
@@ -70,14 +82,19 @@ template <class U, class S>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_elements(const S* p) {
   if constexpr (std::is_same_v<U, S>) {
     return load(p);
-  } else if constexpr (sizeof(S) == 2) {
+  } else if constexpr (std::is_same_v<S, half>) {
+    return load_half(p);
+  } else if constexpr (std::is_same_v<S, bfloat16>) {
     const auto bits = load_widened<std::uint32_t, std::uint16_t>(p);
-    if constexpr (!std::is_floating_point_v<U>) return bits;
-    else if constexpr (std::is_same_v<S, bfloat16>) return bfloat16_to_float(bits);
-    else return half_to_float(bits);
+    if constexpr (std::is_floating_point_v<U>) return bfloat16_to_float(bits);
+    else return bits;
   } else {
-    const auto wide = load_widened<std::uint32_t, S>(p);
-    return (is_raised<U, S> ? wide ^ 0x80u : wide) & (std::is_same_v<U, ShortPair> ? 0xffffu : 0xffu);
+    // Quads need the bits, pairs the sign too.
+    using Bits = std::conditional_t<std::is_same_v<U, ShortPair>, S, uint8_t>;
+    const auto bits = load_widened<std::uint32_t, Bits>(p);
+    if constexpr (is_raised<U, S>) return bits ^ 0x80u;
+    else if constexpr (std::is_same_v<U, ShortPair> && std::is_signed_v<S>) return bits & 0xffffu;
+    else return bits;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <cpuid.h>
 #define TENET_X86 1
 #define TENET_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #ifdef TENET_WIDE_VECTORS_ON_AVX2  // for tests: the 64-byte kernels run on machines that only have AVX2
@@ -34,11 +35,23 @@ namespace cpu {
 /// Instruction sets with kernels of their own, each containing the ones before it.
 enum class Isa { baseline, avx2, avx512 };
 
+#if TENET_X86
+namespace detail {
+
+// Conversions of half; clang has no name for them in __builtin_cpu_supports.
+inline bool has_f16c() {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+}  // namespace detail
+#endif
+
 /// The best set that this processor and its operating system offer.
 inline Isa machine_isa() {
 #if TENET_X86
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::baseline;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !detail::has_f16c()) return Isa::baseline;
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return avx512 ? Isa::avx512 : Isa::avx2;
