@@ -114,6 +114,19 @@ const std::vector<Conv2dShape>& cases() {
       shape(40, 2, 40, 40, 3, 3, 3, {.pad_h = 1, .pad_w = 1}),  // several pieces of the batch
       shape(2, 70, 9, 9, 30, 3, 3),
       shape(3, 2, 8, 8, 3, 3, 3, {.stride_h = 9, .stride_w = 9}),
+      // depthwise
+      shape(2, 3, 9, 11, 3, 3, 3, {.pad_h = 1, .pad_w = 1, .groups = 3}),
+      shape(1, 5, 20, 17, 10, 5, 4, {.pad_h = 2, .pad_w = 1, .dil_w = 2, .groups = 5}),
+      shape(2, 4, 3, 3, 4, 1, 2, {.groups = 4}),
+      shape(2, 3, 12, 9, 3, 7, 7, {.pad_h = 5, .groups = 3}),
+      // many channels
+      shape(2, 66, 13, 7, 131, 1, 1),
+      shape(2, 128, 6, 7, 130, 1, 1, {.groups = 2}),
+      shape(2, 16, 9, 11, 64, 3, 3),
+      shape(1, 8, 45, 33, 65, 3, 3, {.pad_h = 1, .pad_w = 1}),
+      shape(2, 9, 23, 40, 67, 3, 5, {.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2, .dil_h = 2, .dil_w = 2}),
+      shape(2, 14, 20, 20, 128, 3, 3, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1, .groups = 2}),
+      shape(1, 8, 36, 70, 64, 3, 3, {.stride_w = 2}),
   };
   return list;
 }
@@ -150,31 +163,96 @@ TEST(Conv2dWidths, EveryWidthPaddingAndStride) {
 TEST(Conv2dWidths, InfinityStaysWhereItBelongs) {
   for_each_isa([] {
     for (int64_t w : {5, 9, 20, 21}) {
-      const Conv2dShape s = shape(2, 2, 6, w, 3, 3, 3);
-      auto x = whole_numbers<float>(x_size(s), 1), weights = whole_numbers<float>(w_size(s), 2);
-      auto dy = whole_numbers<float>(y_size(s), 4);
-      x[std::size_t(3 * w)] = std::numeric_limits<float>::infinity();  // read by the taps of column 0 only
-      dy[std::size_t(2 * s.ow)] = std::numeric_limits<float>::infinity();
-      std::vector<float> y(dy.size()), dx(x.size()), dw(weights.size());
-      std::vector<float> expected_y = y, expected_dx = dx, expected_dw = dw;
-      conv2d_forward(s, x.data(), weights.data(), static_cast<const float*>(nullptr), y.data());
-      conv2d_backward_data(s, dy.data(), weights.data(), dx.data());
-      conv2d_backward_weight(s, x.data(), dy.data(), dw.data());
-      conv2d_forward_reference(s, x.data(), weights.data(), static_cast<const float*>(nullptr), expected_y.data());
-      conv2d_backward_data_reference(s, dy.data(), weights.data(), expected_dx.data());
-      conv2d_backward_weight_reference(s, x.data(), dy.data(), expected_dw.data());
-      const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-      EXPECT_TRUE(std::equal(y.begin(), y.end(), expected_y.begin(), same)) << "y, width " << w;
-      EXPECT_TRUE(std::equal(dx.begin(), dx.end(), expected_dx.begin(), same)) << "dx, width " << w;
-      EXPECT_TRUE(std::equal(dw.begin(), dw.end(), expected_dw.begin(), same)) << "dw, width " << w;
+      for (const Conv2dShape& s : {shape(2, 2, 6, w, 3, 3, 3), shape(2, 2, 6, w, 2, 3, 3, {.groups = 2})}) {
+        auto x = whole_numbers<float>(x_size(s), 1), weights = whole_numbers<float>(w_size(s), 2);
+        auto dy = whole_numbers<float>(y_size(s), 4);
+        x[std::size_t(3 * w)] = std::numeric_limits<float>::infinity();  // read by the taps of column 0 only
+        dy[std::size_t(2 * s.ow)] = std::numeric_limits<float>::infinity();
+        std::vector<float> y(dy.size()), dx(x.size()), dw(weights.size());
+        std::vector<float> expected_y = y, expected_dx = dx, expected_dw = dw;
+        conv2d_forward(s, x.data(), weights.data(), static_cast<const float*>(nullptr), y.data());
+        conv2d_backward_data(s, dy.data(), weights.data(), dx.data());
+        conv2d_backward_weight(s, x.data(), dy.data(), dw.data());
+        conv2d_forward_reference(s, x.data(), weights.data(), static_cast<const float*>(nullptr), expected_y.data());
+        conv2d_backward_data_reference(s, dy.data(), weights.data(), expected_dx.data());
+        conv2d_backward_weight_reference(s, x.data(), dy.data(), expected_dw.data());
+        const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+        EXPECT_TRUE(std::equal(y.begin(), y.end(), expected_y.begin(), same)) << "y, width " << w;
+        EXPECT_TRUE(std::equal(dx.begin(), dx.end(), expected_dx.begin(), same)) << "dx, width " << w;
+        EXPECT_TRUE(std::equal(dw.begin(), dw.end(), expected_dw.begin(), same)) << "dw, width " << w;
+      }
     }
   });
 }
 
+const std::vector<Conv2dShape>& winograd_cases() {
+  static const std::vector<Conv2dShape> list = {
+      shape(2, 48, 9, 14, 50, 3, 3, {.pad_h = 1, .pad_w = 1}), shape(1, 64, 8, 8, 48, 3, 3),
+      shape(3, 50, 13, 23, 49, 3, 3, {.pad_h = 2, .pad_w = 0}),
+      shape(1, 48, 5, 80, 48, 3, 3, {.pad_h = 2, .pad_w = 2}),  // several pieces
+  };
+  return list;
+}
+
+// The numbers of Winograd's filtering are rounded otherwise: compared with double, by the magnitude of the terms.
+TEST(Conv2dWinograd, KeepsItsBound) {
+  for_each_isa([] {
+    for (const Conv2dShape& s : winograd_cases()) {
+      SCOPED_TRACE(str(s));
+      ASSERT_TRUE(cpu::winograd_pays(s));
+      std::vector<float> x(std::size_t(x_size(s))), w(std::size_t(w_size(s))), bias(std::size_t(s.o)),
+          dy(std::size_t(y_size(s)));
+      for (auto* v : {&x, &w, &bias, &dy}) {
+        for (float& f : *v) f = std::sin(3.7f * float(&f - v->data()) + float(v->size()));
+      }
+      const auto magnitudes = [](std::vector<double> v) {
+        for (double& f : v) f = std::abs(f);
+        return v;
+      };
+      const std::vector<double> wide_x(x.begin(), x.end()), wide_w(w.begin(), w.end()), wide_dy(dy.begin(), dy.end());
+      const std::vector<double> wide_bias(bias.begin(), bias.end());
+      const auto expect_near = [](const std::vector<float>& got, const std::vector<double>& expected,
+                                  const std::vector<double>& terms) {
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          ASSERT_NEAR(double(got[i]), expected[i], cpu::winograd_error * terms[i]) << "at " << i;
+        }
+      };
+      std::vector<float> y(dy.size()), dx(x.size());
+      std::vector<double> expected_y(y.size()), terms_y(y.size()), expected_dx(x.size()), terms_dx(x.size());
+      conv2d_forward(s, x.data(), w.data(), bias.data(), y.data());
+      conv2d_forward_reference(s, wide_x.data(), wide_w.data(), wide_bias.data(), expected_y.data());
+      conv2d_forward_reference(s, magnitudes(wide_x).data(), magnitudes(wide_w).data(), magnitudes(wide_bias).data(),
+                               terms_y.data());
+      expect_near(y, expected_y, terms_y);
+      conv2d_backward_data(s, dy.data(), w.data(), dx.data());
+      conv2d_backward_data_reference(s, wide_dy.data(), wide_w.data(), expected_dx.data());
+      conv2d_backward_data_reference(s, magnitudes(wide_dy).data(), magnitudes(wide_w).data(), terms_dx.data());
+      expect_near(dx, expected_dx, terms_dx);
+    }
+  });
+}
+
+TEST(Conv2dWinograd, WhatIsNotFiniteStaysWhereItBelongs) {
+  const Conv2dShape s = shape(2, 48, 12, 12, 48, 3, 3, {.pad_h = 1, .pad_w = 1});
+  auto x = whole_numbers<float>(x_size(s), 1);
+  auto w = std::vector<float>(std::size_t(w_size(s)), 1.0f);
+  for (const float special : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    x[5 * 12 + 5] = special;
+    std::vector<float> y(std::size_t(y_size(s))), expected(y.size());
+    conv2d_forward(s, x.data(), w.data(), static_cast<const float*>(nullptr), y.data());
+    conv2d_forward_reference(s, x.data(), w.data(), static_cast<const float*>(nullptr), expected.data());
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      ASSERT_TRUE(y[i] == expected[i] || (std::isnan(y[i]) && std::isnan(expected[i]))) << i;
+    }
+  }
+}
+
 TEST(Conv2dThreads, DoNotChangeTheResult) {
   for_each_isa([] {
-    for (const Conv2dShape& s : {shape(64, 1, 28, 28, 20, 5, 5), shape(32, 20, 12, 12, 50, 5, 5),
-                                 shape(3, 16, 40, 40, 24, 3, 3, {.pad_h = 1, .pad_w = 1})}) {
+    for (const Conv2dShape& s :
+         {shape(64, 1, 28, 28, 20, 5, 5), shape(32, 20, 12, 12, 50, 5, 5),
+          shape(3, 16, 40, 40, 24, 3, 3, {.pad_h = 1, .pad_w = 1}), shape(3, 66, 28, 26, 65, 1, 1), winograd_cases()[3],
+          shape(3, 16, 40, 40, 64, 3, 3, {.stride_h = 2, .stride_w = 2})}) {
       auto x = whole_numbers<float>(x_size(s), 1), w = whole_numbers<float>(w_size(s), 2);
       auto dy = whole_numbers<float>(y_size(s), 4);
       for (auto* v : {&x, &w, &dy}) {

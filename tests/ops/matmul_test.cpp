@@ -48,6 +48,7 @@ TEST(Matmul, OfEmptyTensorsIsZeros) {
   EXPECT_EQ(y.to_vector(), std::vector<float>(6, 0.f));
   const Tensor<float> w = ones({3, 0}).requires_grad_(), b = ones({3}).requires_grad_();
   sum(linear(ones({2, 0}), w, b)).backward();
+  EXPECT_EQ(linear(ones({2, 3, 0}), w, b).shape(), Shape({2, 3, w.size(0)}));
   EXPECT_EQ(w.grad().shape(), (Shape{3, 0}));
   EXPECT_EQ(b.grad().to_vector(), std::vector<float>(3, 2.f));
 }

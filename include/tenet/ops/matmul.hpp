@@ -131,8 +131,8 @@ tensor_t<X> linear(const X& x, const W& weight, const B& bias = {}) {
   if (x.dim() == 2) return apply<op::Linear>(static_cast<const Tensor<T>&>(x), w, b);
   Dims sizes = x.shape();
   sizes[x.dim() - 1] = w.shape()[0];
-  const Tensor<T> rows =
-      reshape(static_cast<const Tensor<T>&>(x), {x.numel() / std::max<std::int64_t>(x.size(-1), 1), x.size(-1)});
+  const Tensor<T>& all = x;
+  const Tensor<T> rows = x.dim() == 1 ? unsqueeze(all, 0) : flatten(all, 0, -2);
   return reshape(apply<op::Linear>(rows, w, b), sizes);
 }
 

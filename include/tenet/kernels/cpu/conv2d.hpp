@@ -1,26 +1,26 @@
 // Two-dimensional convolution and its two gradients, on contiguous NCHW memory.
 #pragma once
 
+#include <tenet/kernels/cpu/conv2d_columns.hpp>
+#include <tenet/kernels/cpu/conv2d_depthwise.hpp>
 #include <tenet/kernels/cpu/conv2d_dots.hpp>
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
+#include <tenet/kernels/cpu/conv2d_winograd.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
 #include <tenet/kernels/cpu/widened.hpp>
 
 #include <algorithm>
-#include <array>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// One way to compute a convolution and its gradients.
 template <class T>
-struct Conv2dKernels {
-  bool (*accepts)(const Conv2dShape&);
-  void (*forward)(const Conv2dShape&, const T* x, const T* w, const T* bias, T* y);
-  void (*backward_data)(const Conv2dShape&, const T* dy, const T* w, T* dx);
-  void (*backward_weight)(const Conv2dShape&, const T* x, const T* dy, T* dw);
-};
+void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y);
+template <class T>
+void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx);
+template <class T>
+void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw);
 
 namespace detail {
 
@@ -31,11 +31,6 @@ struct Conv2dSizes {
       : x(s.n * s.c * s.h * s.w), w(s.o * (s.c / s.groups) * s.kh * s.kw), y(s.n * s.o * s.oh * s.ow) {}
 };
 
-template <class T>
-const Conv2dKernels<T>& conv2d_kernels(const Conv2dShape& s);
-
-inline bool any_shape(const Conv2dShape&) { return true; }
-
 inline bool nothing_empty(const Conv2dShape& s) {
   return s.n > 0 && s.c > 0 && s.o > 0 && s.kh > 0 && s.kw > 0 && s.oh > 0 && s.ow > 0;
 }
@@ -44,6 +39,11 @@ inline bool nothing_empty(const Conv2dShape& s) {
 inline bool covers_image(const Conv2dShape& s) {
   return nothing_empty(s) && s.groups == 1 && s.oh == 1 && s.ow == 1 && s.kh == s.h && s.kw == s.w && s.pad_h == 0 &&
          s.pad_w == 0;
+}
+
+// Enough channels to fill the tiles of matrix products.
+inline bool is_wide(const Conv2dShape& s) {
+  return s.o / s.groups >= 64 && s.c / s.groups * s.kh * s.kw >= 64 && s.oh * s.ow >= 32;
 }
 
 template <class T>
@@ -73,7 +73,7 @@ void conv2d_forward_widened(const Conv2dShape& s, const T* x, const T* w, const 
   convert_all(size.x, wide_x, x);
   convert_all(size.w, wide_w, w);
   if (bias) convert(s.o, wide_bias, bias);
-  conv2d_kernels<float>(s).forward(s, wide_x, wide_w, bias ? wide_bias : nullptr, wide_y);
+  conv2d_forward<float>(s, wide_x, wide_w, bias ? wide_bias : nullptr, wide_y);
   convert_all(size.y, y, wide_y);
 }
 
@@ -84,7 +84,7 @@ void conv2d_backward_data_widened(const Conv2dShape& s, const T* dy, const T* w,
   float *const wide_w = wide_dy + size.y, *const wide_dx = wide_w + size.w;
   convert_all(size.y, wide_dy, dy);
   convert_all(size.w, wide_w, w);
-  conv2d_kernels<float>(s).backward_data(s, wide_dy, wide_w, wide_dx);
+  conv2d_backward_data<float>(s, wide_dy, wide_w, wide_dx);
   convert_all(size.x, dx, wide_dx);
 }
 
@@ -95,80 +95,80 @@ void conv2d_backward_weight_widened(const Conv2dShape& s, const T* x, const T* d
   float *const wide_dy = wide_x + size.x, *const wide_dw = wide_dy + size.y;
   convert_all(size.x, wide_x, x);
   convert_all(size.y, wide_dy, dy);
-  conv2d_kernels<float>(s).backward_weight(s, wide_x, wide_dy, wide_dw);
+  conv2d_backward_weight<float>(s, wide_x, wide_dy, wide_dw);
   convert_all(size.w, dw, wide_dw);
 }
 
 // Nothing to sum.
 template <class T>
-void conv2d_forward_empty(const Conv2dShape& s, const T*, const T*, const T* bias, T* y) {
+void conv2d_forward_empty(const Conv2dShape& s, const T* bias, T* y) {
   for (int64_t i = 0; i < s.n * s.o * s.oh * s.ow; ++i) y[i] = bias ? bias[i / (s.oh * s.ow) % s.o] : T(0);
 }
 
 template <class T>
-void conv2d_backward_data_empty(const Conv2dShape& s, const T*, const T*, T* dx) {
-  std::fill_n(dx, Conv2dSizes(s).x, T(0));
-}
-
-template <class T>
-void conv2d_backward_weight_empty(const Conv2dShape& s, const T*, const T*, T* dw) {
-  std::fill_n(dw, Conv2dSizes(s).w, T(0));
-}
-
-template <class T>
-inline constexpr Conv2dKernels<T> conv2d_as_product{covers_image, conv2d_forward_product<T>,
-                                                    conv2d_backward_data_product<T>, conv2d_backward_weight_product<T>};
-template <class T>
-inline constexpr Conv2dKernels<T> conv2d_in_tiles{nothing_empty, conv2d_forward_tiles<T>, conv2d_backward_data_tiles<T>,
-                                                  conv2d_backward_weight_dots<T>};
-template <class T>
-inline constexpr Conv2dKernels<T> conv2d_of_nothing{any_shape, conv2d_forward_empty<T>, conv2d_backward_data_empty<T>,
-                                                    conv2d_backward_weight_empty<T>};
-template <class T>
-inline constexpr Conv2dKernels<T> conv2d_in_float{any_shape, conv2d_forward_widened<T>, conv2d_backward_data_widened<T>,
-                                                  conv2d_backward_weight_widened<T>};
-template <class T>
-inline constexpr Conv2dKernels<T> conv2d_by_definition{
-    any_shape, conv2d_forward_reference<T>, conv2d_backward_data_reference<T>, conv2d_backward_weight_reference<T>};
-
-// In order of preference; the last accepts what the others do not.
-template <class T>
-constexpr auto conv2d_kernel_list() {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    return std::array{conv2d_as_product<T>, conv2d_in_tiles<T>, conv2d_of_nothing<T>};
-  } else if constexpr (FloatElement<T>) {
-    return std::array{conv2d_in_float<T>};
-  } else {
-    return std::array{conv2d_as_product<T>, conv2d_by_definition<T>};
-  }
-}
-
-template <class T>
-const Conv2dKernels<T>& conv2d_kernels(const Conv2dShape& s) {
-  static constexpr auto list = conv2d_kernel_list<T>();
-  const Conv2dKernels<T>* kernels = list.data();
-  while (!kernels->accepts(s)) ++kernels;
-  return *kernels;
-}
+inline constexpr bool has_vector_kernels = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 }  // namespace detail
 
 /// y [n, o, oh, ow] = conv2d(x [n, c, h, w], w [o, c / groups, kh, kw]) + bias [o] (may be null).
 template <class T>
 void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
-  detail::conv2d_kernels<T>(s).forward(s, x, w, bias, y);
+  using namespace detail;
+  if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_forward_widened(s, x, w, bias, y);
+  if (!nothing_empty(s)) return conv2d_forward_empty(s, bias, y);
+  if (covers_image(s)) return conv2d_forward_product(s, x, w, bias, y);
+  if constexpr (std::is_same_v<T, float>) {
+    if (winograd_pays(s)) return conv2d_forward_winograd(s, x, w, bias, y);
+    if (is_depthwise(s)) return conv2d_forward_depthwise(s, x, w, bias, y);
+  }
+  if constexpr (has_vector_kernels<T>) {
+    if (is_wide(s) && is_pointwise(s)) return conv2d_forward_pointwise(s, x, w, bias, y);
+    conv2d_forward_tiles(s, x, w, bias, y);
+  } else {
+    conv2d_forward_reference(s, x, w, bias, y);
+  }
 }
 
 /// dx = gradient with respect to x, for the gradient dy of y. Overwrites dx.
 template <class T>
 void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
-  detail::conv2d_kernels<T>(s).backward_data(s, dy, w, dx);
+  using namespace detail;
+  if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_backward_data_widened(s, dy, w, dx);
+  if (!nothing_empty(s)) return void(std::fill_n(dx, Conv2dSizes(s).x, T(0)));
+  if (covers_image(s)) return conv2d_backward_data_product(s, dy, w, dx);
+  if constexpr (std::is_same_v<T, float>) {
+    if (winograd_pays(s)) return conv2d_backward_data_winograd(s, dy, w, dx);
+    if (is_depthwise(s) && s.o == s.c && turns_around(s)) {
+      return conv2d_backward_data_turned(s, dy, w, dx, &conv2d_forward_depthwise);
+    }
+  }
+  if constexpr (has_vector_kernels<T>) {
+    if (is_wide(s) && is_pointwise(s)) return conv2d_backward_data_pointwise(s, dy, w, dx);
+    if (turns_around(s)) return conv2d_backward_data_turned(s, dy, w, dx, &conv2d_forward_tiles<T>);
+    conv2d_backward_data_columns(s, dy, w, dx);
+  } else {
+    conv2d_backward_data_reference(s, dy, w, dx);
+  }
 }
 
 /// dw = gradient with respect to w, for the gradient dy of y. Overwrites dw; an empty batch gives zeros.
 template <class T>
 void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
-  detail::conv2d_kernels<T>(s).backward_weight(s, x, dy, dw);
+  using namespace detail;
+  if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_backward_weight_widened(s, x, dy, dw);
+  if (!nothing_empty(s)) return void(std::fill_n(dw, Conv2dSizes(s).w, T(0)));
+  if (covers_image(s)) return conv2d_backward_weight_product(s, x, dy, dw);
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_depthwise(s)) return conv2d_backward_weight_depthwise(s, x, dy, dw);
+  }
+  if constexpr (has_vector_kernels<T>) {
+    // Rows that are no multiple of a run waste lanes of the dots, and so do pixels apart.
+    const bool ragged = s.ow % 8 != 0 || s.stride_w != 1 || is_pointwise(s);
+    if (is_wide(s) && ragged) return conv2d_backward_weight_columns(s, x, dy, dw);
+    conv2d_backward_weight_dots(s, x, dy, dw);
+  } else {
+    conv2d_backward_weight_reference(s, x, dy, dw);
+  }
 }
 
 }  // namespace cpu

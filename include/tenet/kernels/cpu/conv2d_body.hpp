@@ -57,14 +57,6 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> load_runs(const T* base, const
 }
 
 template <class T, int part>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_run(T* p, const Vector<T>& v) {
-  Run<T> old;
-  __builtin_memcpy(&old, p, sizeof old);
-  old += run_of<T, part>(v, std::make_integer_sequence<int, run_lanes<T>>{});
-  __builtin_memcpy(p, &old, sizeof old);
-}
-
-template <class T, int part>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_run(T* p, const Vector<T>& v) {
   const Run<T> run = run_of<T, part>(v, std::make_integer_sequence<int, run_lanes<T>>{});
   __builtin_memcpy(p, &run, sizeof run);
@@ -114,24 +106,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_tiles(const ConvTiles<T>& t) {
     T* to[n * parts];
 #pragma GCC unroll 4
     for (int r = 0; r < n * parts; ++r) to[r] = t.out + t.to[tile * n * parts + r];
-    if (t.add) {
-      if (tile >= t.unmasked) {
-#pragma GCC unroll 2
-        for (int j = 0; j < n; ++j) {
-          const Vector<T> mask = load_runs<T>(t.masks, t.mask + (tile * n + j) * parts);
-#pragma GCC unroll 16
-          for (int i = 0; i < M; ++i) sum[i][j] = masked<T>(sum[i][j], mask);
-        }
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < n; ++j) {
-          add_run<T, 0>(to[j * parts] + i * out_row, sum[i][j]);
-          if constexpr (parts == 2) add_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
-        }
-      }
-    } else if (t.valid == run_lanes<T>) {
+    if (t.valid == run_lanes<T>) {
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 2

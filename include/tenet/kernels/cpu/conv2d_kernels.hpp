@@ -25,10 +25,6 @@ struct ConvTiles {
   const int64_t* to;  // of each run in out
   int64_t valid;      // pixels of a run to store
   const T* bias;      // may be null
-  bool add;           // adds to out
-  int64_t unmasked;   // when adding, tiles from this one on are masked
-  const T* masks;
-  const int64_t* mask;  // of each run in masks
 };
 
 /// Runs of pixels that dy and x have in common.

@@ -61,24 +61,6 @@ TENET_NOINLINE void copy_plane(const ImageLayout& layout, const T* in, int64_t h
   }
 }
 
-/// The way back: writes every pixel of a plane [h, w] from its layout; pixels that no tap reaches become zero.
-template <class T>
-TENET_NOINLINE void copy_plane_back(const ImageLayout& layout, const T* in, int64_t h, int64_t w, int64_t pad_h,
-                                    int64_t pad_w, T* out) {
-  for (int64_t row = 0; row < h; ++row, out += w) {
-    const int64_t y = row + pad_h;
-    std::fill_n(out, w, T(0));
-    if (y >= layout.rows) continue;
-    for (int64_t phase = 0; phase < layout.phases; ++phase) {
-      const int64_t first = phase - pad_w;
-      const int64_t begin = first < 0 ? (-first - 1) / layout.phases + 1 : 0;
-      const int64_t end = w > first ? std::min(layout.width, (w - first - 1) / layout.phases + 1) : 0;
-      const T* from = in + y * layout.pitch + phase * layout.width;
-      for (int64_t q = begin; q < end; ++q) out[q * layout.phases + first] = from[q];
-    }
-  }
-}
-
 /// Copies `count` planes, those of `images` images, into their layout, on several threads.
 template <class T>
 TENET_NOINLINE void copy_planes(const ImageLayout& layout, int64_t count, const T* in, int64_t h, int64_t w,

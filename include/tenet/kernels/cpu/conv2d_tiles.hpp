@@ -74,9 +74,10 @@ inline bool turns_around(const Conv2dShape& s) {
          s.h * s.w <= s.oh * s.ow + s.oh * s.ow / 4;
 }
 
-/// dx = conv2d(dy, w with inputs and outputs exchanged and its taps reversed).
+/// dx = conv2d(dy, w with inputs and outputs exchanged and its taps reversed), computed by `forward`.
 template <class T>
-void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, T* dx,
+                                 void (*forward)(const Conv2dShape&, const T* x, const T* w, const T* bias, T* y)) {
   const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, taps = s.kh * s.kw;
   T* const turned = scratch<T>(Scratch::conv_turned, s.o * in_group * taps);
   parallel_for(s.c, (int64_t{1} << 15) / (out_group * taps) + 1, [&](int64_t begin, int64_t end) {
@@ -92,78 +93,7 @@ void conv2d_backward_data_turned(const Conv2dShape& s, const T* dy, const T* w, 
   back.c = s.o, back.h = s.oh, back.w = s.ow;
   back.o = s.c, back.oh = s.h, back.ow = s.w;
   back.pad_h = s.dil_h * (s.kh - 1) - s.pad_h, back.pad_w = s.dil_w * (s.kw - 1) - s.pad_w;
-  conv2d_forward_tiles(back, dy, turned, static_cast<const T*>(nullptr), dx);
-}
-
-/// dx = gradient with respect to x: each tap adds its share to the pixels it read, a strip of channels at a time.
-template <class T>
-TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
-  if (turns_around(shape)) return conv2d_backward_data_turned(shape, dy, w, dx);
-  const ConvKernels<T>& kernels = conv_kernels<T>();
-  const int64_t tile_runs = 2 * kernels.lanes / kernels.run;
-  const Conv2dShape s = without_rows(shape, kernels.run);
-  const ConvPlan plan = conv_plan(s, kernels.run, tile_runs, s.oh);
-  const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, in_plane = s.h * s.w, taps = s.kh * s.kw;
-  const int64_t strip = kernels.heights.strip(in_group), strips = (in_group + strip - 1) / strip;
-  const int64_t strip_size = panel_size(gemm_kernels<T>(), out_group, strip);
-  // Weights as [group][tap][strip][out channel][in channel].
-  T* const weights = scratch<T>(Scratch::conv_weights, s.groups * taps * strips * strip_size);
-  parallel_for(s.groups * taps, (int64_t{1} << 15) / (out_group * in_group) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from = w + i / taps * out_group * plan.taps + i % taps;
-      pack_panels<T>(gemm_kernels<T>(), out_group, in_group, {from, plan.taps, taps}, weights + i * strips * strip_size,
-                     strip);
-    }
-  });
-  int64_t* const channel_at = scratch<int64_t>(Scratch::conv_offsets, out_group);
-  for (int64_t i = 0; i < out_group; ++i) channel_at[i] = i * plan.output.plane;
-
-  const int64_t together = images_together(s.n, s.o * plan.output.plane, plan.output.copied);
-  const int64_t unit_cost = plan.runs * kernels.run * out_group * strip * taps;
-  for (int64_t first = 0; first < s.n; first += together) {
-    const int64_t images = std::min(together, s.n - first);
-    const T* from = dy + first * s.o * s.oh * s.ow;
-    if (plan.output.copied) {
-      T* copy = scratch<T>(Scratch::conv_images, images * s.o * plan.output.plane);
-      copy_planes(plan.output, images * s.o, from, s.oh, s.ow, 0, 0, copy);
-      from = copy;
-    }
-    parallel_for(images * s.groups * strips, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
-      T* const copy = plan.image.copied ? scratch<T>(Scratch::conv_sums, strip * plan.image.plane) : nullptr;
-      for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t i = unit % strips, g = unit / strips % s.groups, image = unit / strips / s.groups;
-        const int64_t rows = std::min(strip, in_group - i * strip);
-        T* const out = dx + ((first + image) * s.c + g * in_group + i * strip) * in_plane;
-        T* const sums = copy ? copy : out;
-        std::fill_n(sums, rows * plan.image.plane, T(0));
-        ConvTiles<T> t{};
-        t.taps = out_group;
-        t.weights_step = strip;
-        t.image = from + (image * s.o + g * out_group) * plan.output.plane;
-        t.offsets = channel_at;
-        t.tiles = plan.runs / tile_runs;
-        t.unmasked = plan.whole / tile_runs;
-        t.masks = run_mask_data<T>();
-        t.mask = plan.mask_at;
-        t.from = plan.y_at;
-        t.to = plan.x_at;
-        t.out_row = plan.image.plane;
-        t.add = true;
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          for (int64_t row = 0; row < rows;) {
-            const int64_t height = kernels.heights.fit(rows - row);
-            t.weights = weights + ((g * taps + tap) * strips + i) * strip_size + row;
-            t.out = sums + row * plan.image.plane + plan.tap_at[tap];
-            kernels.tiles[height - 1](t);
-            row += height;
-          }
-        }
-        for (int64_t c = 0; copy && c < rows; ++c) {
-          copy_plane_back(plan.image, copy + c * plan.image.plane, s.h, s.w, s.pad_h, s.pad_w, out + c * in_plane);
-        }
-      }
-    });
-  }
+  forward(back, dy, turned, nullptr, dx);
 }
 
 }  // namespace cpu

@@ -85,6 +85,7 @@ namespace detail {
 
 template <class To, class From>
 struct Convert {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void run(int64_t n, To* out, const From* in) {
     TENET_LOOP
     for (int64_t i = 0; i < n; ++i) out[i] = cast<To>(in[i]);

@@ -62,8 +62,8 @@ void gemm_half(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b
 /// most k * 2^-23 times the sum of the absolute products, and is rounded once if C is not float. Where the processor
 /// has AVX512_BF16, its instruction also takes numbers of bfloat16, products and sums below 2^-126 for zero.
 template <class T, class C>
-void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, C* c, int64_t ldc,
-          const GemmOptions<std::type_identity_t<C>>& options = {}) {
+TENET_NOINLINE void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, C* c, int64_t ldc,
+                         const GemmOptions<std::type_identity_t<C>>& options = {}) {
   constexpr bool narrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
   static_assert(std::is_same_v<T, C> || (narrow && std::is_same_v<C, float>));
   if (m <= 0 || n <= 0) return;

@@ -34,8 +34,8 @@ using reference_sum_t = std::conditional_t<FloatElement<T>, double, std::uint64_
 
 /// c[m, n] (row-major, row stride ldc) = a[m, k] * b[k, n] (+ c) (+ biases), one element after the other.
 template <class T>
-void gemm_reference(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
-                    const GemmOptions<T>& options = {}) {
+TENET_NOINLINE void gemm_reference(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
+                                   const GemmOptions<T>& options = {}) {
   using Wide = reference_sum_t<T>;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {

@@ -233,11 +233,10 @@ struct TwoByTwoBackward {
 // Vectors of 32 bytes only where the processor has them: g++ would take them apart.
 template <template <class> class Kernel, class... A>
 void two_by_two(const Pool2dShape& s, A... args) {
-  if (s.ow >= 8 && isa() != Isa::baseline) {
-    vectorized<Kernel<EightWindows>>(&s, args...);
-  } else {
-    vectorized<Kernel<FourWindows>>(&s, args...);
-  }
+#if TENET_X86
+  if (s.ow >= 8 && isa() != Isa::baseline) return run_avx2<Kernel<EightWindows>>(&s, args...);
+#endif
+  run_baseline<Kernel<FourWindows>>(&s, args...);
 }
 
 // Planes for one piece of parallel work.

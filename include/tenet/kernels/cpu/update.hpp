@@ -31,6 +31,7 @@ namespace detail {
 
 template <class C>
 struct SgdLoop {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void run(const SgdStep* s, int64_t n, C* p, const C* grad, C* buffer, C*, C*) {
     TENET_NO_CONTRACTION
     const C lr = C(s->lr), decay = C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
@@ -66,6 +67,7 @@ TENET_ALWAYS_INLINE void square_roots(int64_t n, float* x) {
 
 template <class C>
 struct AdamLoop {
+  static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void run(const AdamStep* s, int64_t n, C* p, const C* grad, C* mean, C* square, C* most) {
     TENET_NO_CONTRACTION
     constexpr int64_t block = 64;

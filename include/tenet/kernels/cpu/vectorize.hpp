@@ -64,15 +64,28 @@ TENET_LEAF TENET_TARGET_AVX512 void run_avx512(A... args) {
 
 }  // namespace detail
 
-/// Runs `Kernel::run(args...)`, compiled for the instruction set that isa() names. Arguments go by value.
+namespace detail {
+
+template <class Kernel>
+inline constexpr Isa widest = [] {
+  if constexpr (requires { Kernel::widest; }) return Kernel::widest;
+  else return Isa::avx512;
+}();
+
+}  // namespace detail
+
+/// Runs `Kernel::run(args...)`, compiled for the instruction set that isa() names. Arguments go by value. A kernel that
+/// waits for memory rather than computes says `static constexpr Isa widest = Isa::avx2`, which saves compiling one
+/// more.
 template <class Kernel, class... A>
 void vectorized(A... args) {
 #if TENET_X86
-  switch (isa()) {
-    case Isa::avx512: return detail::run_avx512<Kernel>(args...);
-    case Isa::avx2: return detail::run_avx2<Kernel>(args...);
-    case Isa::baseline: return detail::run_spare<Kernel>(args...);
+  const Isa set = isa();
+  if constexpr (detail::widest<Kernel> == Isa::avx512) {
+    if (set == Isa::avx512) return detail::run_avx512<Kernel>(args...);
   }
+  if (set != Isa::baseline) return detail::run_avx2<Kernel>(args...);
+  detail::run_spare<Kernel>(args...);
 #else
   detail::run_baseline<Kernel>(args...);
 #endif
