@@ -1,4 +1,5 @@
 #include "isas.hpp"
+#include "operand.hpp"
 
 #include <tenet/kernels/cpu/gemm.hpp>
 
@@ -19,8 +20,7 @@ template <class T>
 std::vector<T> whole_numbers(int64_t count, std::uint64_t seed) {
   std::vector<T> v;
   for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    const int x = int(seed >> 60) % 7;
+    const int x = int(next_random(seed) >> 60) % 7;
     v.push_back(static_cast<T>(std::is_unsigned_v<T> ? x : x - 3));
   }
   return v;
@@ -29,29 +29,10 @@ std::vector<T> whole_numbers(int64_t count, std::uint64_t seed) {
 std::vector<float> random_floats(int64_t count, std::uint64_t seed) {
   std::vector<float> v;
   for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    v.push_back(float(seed >> 40) / float(1 << 24) - 0.5f);
+    v.push_back(float(next_random(seed) >> 40) / float(1 << 24) - 0.5f);
   }
   return v;
 }
-
-enum class Layout { rows, columns, every_second, repeated };
-
-// A view of [rows, cols] over exactly as many elements as it needs, so that a sanitizer sees every step beyond.
-template <class T>
-struct Operand {
-  std::vector<T> data;
-  MatrixView<T> view;
-
-  Operand(int64_t rows, int64_t cols, Layout layout, std::uint64_t seed) {
-    int64_t row = cols, col = 1;
-    if (layout == Layout::columns) row = 1, col = rows;
-    if (layout == Layout::every_second) row = 2 * cols + 3, col = 2;
-    if (layout == Layout::repeated) row = 0;
-    data = whole_numbers<T>(rows && cols ? (rows - 1) * row + (cols - 1) * col + 1 : 0, seed);
-    view = {data.data(), row, col};
-  }
-};
 
 template <class T>
 void expect_reference(int64_t m, int64_t n, int64_t k, Layout layout_a, Layout layout_b, bool accumulate = false,
@@ -59,7 +40,7 @@ void expect_reference(int64_t m, int64_t n, int64_t k, Layout layout_a, Layout l
   SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " layouts " +
                std::to_string(int(layout_a)) + std::to_string(int(layout_b)) + " options " +
                std::to_string(accumulate) + std::to_string(row_bias) + std::to_string(col_bias));
-  const Operand<T> a(m, k, layout_a, 1), b(k, n, layout_b, 2);
+  const Operand<T> a(m, k, layout_a, whole_numbers<T>, 1), b(k, n, layout_b, whole_numbers<T>, 2);
   const std::vector<T> rows = whole_numbers<T>(m, 3), cols = whole_numbers<T>(n, 4);
   const GemmOptions<T> options{accumulate, row_bias ? rows.data() : nullptr, col_bias ? cols.data() : nullptr};
   const int64_t ldc = n + gap;
@@ -80,8 +61,8 @@ TYPED_TEST_SUITE(Gemm, Types);
 TYPED_TEST(Gemm, LayoutsAndOptions) {
   using T = TypeParam;
   for_each_isa([] {
-    for (Layout a : {Layout::rows, Layout::columns, Layout::every_second, Layout::repeated}) {
-      for (Layout b : {Layout::rows, Layout::columns, Layout::every_second, Layout::repeated}) {
+    for (Layout a : layouts) {
+      for (Layout b : layouts) {
         for (int options = 0; options < 8; ++options) {
           for (const auto& [m, n, k] : {std::array{1, 40, 33}, {40, 1, 33}, {3, 50, 9}, {7, 35, 20}, {33, 4, 40}}) {
             expect_reference<T>(m, n, k, a, b, options & 1, options & 2, options & 4, options % 3);

@@ -24,3 +24,19 @@ void for_each_isa(const F& test) {
   }
   tenet::state::isa = int(before);
 }
+
+// The same with and without each instruction of cpu::Dots that goes with it.
+template <class F>
+void for_each_isa_and_dots(const F& test) {
+  using namespace tenet::cpu;
+  for_each_isa([&] {
+    set_dots(0);
+    test();
+    if (isa() == Isa::avx512 && machine_dots() != 0) {
+      SCOPED_TRACE("with dots");
+      set_dots(machine_dots());
+      test();
+    }
+  });
+  set_dots(machine_dots());
+}

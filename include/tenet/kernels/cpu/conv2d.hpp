@@ -7,6 +7,7 @@
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/conv2d_winograd.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
+#include <tenet/kernels/cpu/widened.hpp>
 
 #include <algorithm>
 

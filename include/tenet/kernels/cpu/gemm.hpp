@@ -2,17 +2,14 @@
 #pragma once
 
 #include <tenet/kernels/cpu/gemm_blocks.hpp>
-#include <tenet/kernels/cpu/widened.hpp>
+#include <tenet/kernels/cpu/gemm_int8.hpp>
+#include <tenet/kernels/cpu/gemm_narrow.hpp>
 
 #include <type_traits>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
-
-template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
-          const GemmOptions<T>& options = {});
 
 namespace detail {
 
@@ -43,37 +40,39 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T
   });
 }
 
-// half and bfloat16: the operands and C are widened to float, the sums are rounded once.
-template <class T>
-void gemm_widened(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
-                  const GemmOptions<T>& options) {
-  float* const wide_a = scratch<float>(Scratch::gemm_widened, m * k + k * n + m * n + m + n);
-  float *const wide_b = wide_a + m * k, *const wide_c = wide_b + k * n;
-  float *const row_bias = wide_c + m * n, *const col_bias = row_bias + m;
-  if (options.accumulate) widen<T>(m, n, {c, ldc, 1}, wide_c);
-  if (options.row_bias) convert(m, row_bias, options.row_bias);
-  if (options.col_bias) convert(n, col_bias, options.col_bias);
-  gemm<float>(m, n, k, widen(m, k, a, wide_a), widen(k, n, b, wide_b), wide_c, n,
-              {options.accumulate, options.row_bias ? row_bias : nullptr, options.col_bias ? col_bias : nullptr});
-  parallel_for(m, (int64_t{1} << 16) / n + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) convert(n, c + i * ldc, wide_c + i * n);
-  });
+// half and bfloat16: sums of float are rounded once.
+template <class T, class C>
+void gemm_half(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, C* c, int64_t ldc,
+               const GemmOptions<C>& options) {
+  const StoreSums<C, float> store{c, ldc, options};
+#if TENET_X86
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (has_dots(Dots::bfloat16)) return narrow_product<BfloatPair, BfloatPair>(m, n, k, a, b, store.finish());
+  }
+#endif
+  narrow_product<float, float>(m, n, k, a, b, store.finish());
 }
 
 }  // namespace detail
 
 /// c[m, n] (row-major, row stride ldc) = a[m, k] * b[k, n] (+ c) (+ biases). Sizes may be 0; k == 0 sums to zero.
-/// c must not overlap a, b or the biases. half and bfloat16 sum in float, integers wrap around.
-template <class T>
-TENET_NOINLINE void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc,
-                         const GemmOptions<T>& options) {
+/// c must not overlap a, b or the biases. C is T, or float for T half or bfloat16.
+///
+/// Integers wrap around. half and bfloat16 sum in float: their products are exact there, so that a sum is off by at
+/// most k * 2^-23 times the sum of the absolute products, and is rounded once if C is not float. Where the processor
+/// has AVX512_BF16, its instruction also takes numbers of bfloat16, products and sums below 2^-126 for zero.
+template <class T, class C>
+TENET_NOINLINE void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, C* c, int64_t ldc,
+                         const GemmOptions<std::type_identity_t<C>>& options = {}) {
+  constexpr bool narrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+  static_assert(std::is_same_v<T, C> || (narrow && std::is_same_v<C, float>));
   if (m <= 0 || n <= 0) return;
-  if (k <= 0) {
+  if constexpr (narrow) {
+    detail::gemm_half(m, n, k, a, b, c, ldc, options);
+  } else if (k <= 0) {
     gemm_reference(m, n, 0, a, b, c, ldc, options);
-  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    gemm_vector<T>({m, n, k, a, b, c, ldc, 1, options.accumulate, options.row_bias, options.col_bias});
   } else if constexpr (FloatElement<T>) {
-    detail::gemm_widened(m, n, k, a, b, c, ldc, options);
+    gemm_vector<T>({m, n, k, a, b, c, ldc, 1, options.accumulate, options.row_bias, options.col_bias});
   } else {
     detail::gemm_integer(m, n, k, a, b, c, ldc, options);
   }

@@ -14,23 +14,26 @@ namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// A product with C in any orientation, so that the operands may exchange their roles.
-template <class T>
+/// A product with C in any orientation, so that the operands may exchange their roles. Elements of A and B are of
+/// types A and B, sums of type C.
+template <class A, class B = A, class C = A>
 struct GemmProblem {
   int64_t m, n, k;
-  MatrixView<T> a, b;
-  T* c;
+  MatrixView<A> a;
+  MatrixView<B> b;
+  C* c;
   int64_t c_row, c_col;
   bool accumulate;
-  const T *row_bias, *col_bias;
+  const C *row_bias, *col_bias;
 
-  GemmProblem transposed() const {
+  GemmProblem<B, A, C> transposed() const {
     return {n, m, k, b.transposed(), a.transposed(), c, c_col, c_row, accumulate, col_bias, row_bias};
   }
 
   /// The tile at (i, j) of C for k from p to p + depth: earlier parts of k are in C, biases come with the first.
-  GemmTile<T> tile(int64_t i, int64_t j, int64_t p, int64_t depth) const {
-    const MatrixView<T> rows = a.at(i, p), columns = b.at(p, j);
+  GemmTile<A, B, C> tile(int64_t i, int64_t j, int64_t p, int64_t depth) const {
+    const MatrixView<A> rows = a.at(i, p);
+    const MatrixView<B> columns = b.at(p, j);
     return {depth,
             rows.data,
             rows.row_stride,
@@ -54,15 +57,15 @@ inline int64_t balanced(int64_t size, int64_t largest) {
 }
 
 /// Few rows, and both operands contiguous along k: dot products, for which nothing is worth packing.
-template <class T>
-void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
+template <class A, class B, class C, class Kernels>
+void gemm_dots(const GemmProblem<A, B, C>& g, const Kernels& kernels) {
   // A piece of B stays in the second cache for all rows.
-  const int64_t piece = std::max<int64_t>(12, (int64_t{1} << (g.m > 1 ? 16 : 19)) / g.k);
+  const int64_t piece = std::max<int64_t>(12, (int64_t{4} << (g.m > 1 ? 16 : 19)) / (g.k * int64_t(sizeof(B))));
   parallel_for(g.n, piece / 12 * 12, [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < g.m;) {
       const int64_t rows = TileHeights{0b1001}.fit(g.m - i), columns = kernels.dot_columns[rows - 1];
       for (int64_t j = begin; j < end;) {
-        GemmTile<T> t = g.tile(i, j, 0, g.k);
+        GemmTile<A, B, C> t = g.tile(i, j, 0, g.k);
         t.cols = end - j < columns ? 1 : columns;
         t.b_step = t.cols == 1 ? 0 : g.b.col_stride;
         kernels.dot[rows - 1](t);
@@ -74,8 +77,8 @@ void gemm_dots(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
 }
 
 /// Few rows, and rows of B contiguous: scaled rows of B are added up.
-template <class T>
-void gemm_rows(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
+template <class A, class B, class T, class Kernels>
+void gemm_rows(const GemmProblem<A, B, T>& g, const Kernels& kernels) {
   const int64_t piece = std::max<int64_t>(512, (int64_t{1} << 19) / (g.m * g.k));
   parallel_for(g.n, piece, [&](int64_t begin, int64_t end) {
     const int64_t n = end - begin;
@@ -89,7 +92,7 @@ void gemm_rows(const GemmProblem<T>& g, const GemmKernels<T>& kernels) {
       }
       p += deep;
     }
-    GemmTile<T> t = g.tile(0, begin, 0, g.k);
+    GemmTile<A, B, T> t = g.tile(0, begin, 0, g.k);
     t.cols = n;
     finish_tile(t, g.m, sums, n);
   });

@@ -7,8 +7,9 @@ namespace cpu {
 namespace TENET_KERNEL_NAMESPACE {
 
 // M rows times N vectors of C, in registers over the whole of k.
-template <class T, int M, int N>
-TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<T>& t) {
+template <class A, class B, int M, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<A, B>& t) {
+  using T = unit_sum_t<A>;
   constexpr int w = lanes<T>, groups = (M + 2) / 3;
   Vector<T> sum[M][N];
 #pragma GCC unroll 16
@@ -18,23 +19,23 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<T>& t) {
   }
   // One pointer for three rows of A: scaled addressing reaches the others.
   const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
-  const T* a[groups];
+  const A* a[groups];
 #pragma GCC unroll 8
   for (int g = 0; g < groups; ++g) a[g] = t.a + 3 * g * a_row;
-  const T* b = t.b;
+  const B* b = t.b;
 #pragma GCC unroll 1
   for (int64_t p = t.k; p > 0; --p) {
-    Vector<T> v[N];
+    Vector<unit_lane_t<B>> v[N];
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      v[j] = load(b + j * w);
-      hold<T>(v[j]);
+      v[j] = load_vector<Vector<unit_lane_t<B>>>(b + j * w);
+      hold<unit_lane_t<B>>(v[j]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      const T scale = a[i / 3][i % 3 * a_row];
+      const A scale = a[i / 3][i % 3 * a_row];
 #pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) sum[i][j] += v[j] * scale;
+      for (int j = 0; j < N; ++j) add_scaled<A, B>(sum[i][j], scale, v[j]);
     }
 #pragma GCC unroll 8
     for (int g = 0; g < groups; ++g) a[g] += a_step;
@@ -80,44 +81,70 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<T>& t) {
 }
 
 // Sums over contiguous k of M rows of A with N rows of B, lanes along k; at most lanes<T> products.
-template <class T, int M, int N>
-TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<T>& t) {
-  constexpr int w = lanes<T>;
+template <class A, class B, class SA, class SB, int M, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<SA, SB, unit_sum_t<A>>& t) {
+  using T = unit_sum_t<A>;
+  constexpr int w = lanes<T>, deep = w * unit_depth<A>;
+  constexpr bool raised = is_raised<A, SA>, whole_only = !std::is_same_v<A, SA>;
   static_assert(M * N <= 12);
   Vector<T> sum[M][N];
-#pragma GCC unroll 4
-  for (int i = 0; i < M; ++i) {
+  [[maybe_unused]] Vector<T> excess[N];
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) sum[i][j] = Vector<T>{};
+  for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) sum[i][j] = Vector<T>{};
+    if constexpr (raised) excess[j] = Vector<T>{};
   }
-  const int64_t vectors = t.k / w;
-  const T *a = t.a, *b = t.b;
+  const SA* a = t.a;
+  const SB* b = t.b;
+  int64_t a_row = t.a_row, b_row = t.b_step, vectors = t.k / deep, left = t.k % deep;
+  // What does not fill a vector is filled up with zeros, and takes another pass; whole numbers are added up below.
+  [[maybe_unused]] alignas(SA) unsigned char last_a[M * deep * sizeof(SA)];
+  [[maybe_unused]] alignas(SB) unsigned char last_b[N * deep * sizeof(SB)];
+  for (;;) {
 #pragma GCC unroll 1
-  for (int64_t p = 0; p < vectors; ++p) {
-    Vector<T> u[M];
+    for (int64_t p = 0; p < vectors; ++p) {
+      Vector<unit_lane_t<A>> u[M];
 #pragma GCC unroll 4
-    for (int i = 0; i < M; ++i) u[i] = load(a + i * t.a_row);
+      for (int i = 0; i < M; ++i) u[i] = load_units<A>(a + i * a_row);
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-      Vector<T> v = load(b + j * t.b_step);
-      hold<T>(v);
+      for (int j = 0; j < N; ++j) {
+        Vector<unit_lane_t<B>> v = load_units<B>(b + j * b_row);
+        hold<unit_lane_t<B>>(v);
 #pragma GCC unroll 4
-      for (int i = 0; i < M; ++i) sum[i][j] += u[i] * v;
+        for (int i = 0; i < M; ++i) add_products<A, B>(sum[i][j], u[i], v);
+        if constexpr (raised) add_products<A, B>(excess[j], Vector<T>{} + 0x80808080u, v);
+      }
+      a += deep;
+      b += deep;
     }
-    a += w;
-    b += w;
+    if (!whole_only || left == 0) break;
+    if constexpr (whole_only) {
+      __builtin_memset(last_a, 0, sizeof last_a);
+      __builtin_memset(last_b, 0, sizeof last_b);
+      const std::size_t bytes_a = std::size_t(left) * sizeof(SA), bytes_b = std::size_t(left) * sizeof(SB);
+      for (int i = 0; i < M; ++i) __builtin_memcpy(last_a + i * deep * sizeof(SA), a + i * a_row, bytes_a);
+      for (int j = 0; j < N; ++j) __builtin_memcpy(last_b + j * deep * sizeof(SB), b + j * b_row, bytes_b);
+      a = reinterpret_cast<const SA*>(last_a), b = reinterpret_cast<const SB*>(last_b);
+      a_row = b_row = deep, vectors = 1, left = 0;
+    }
   }
   T out[M * N] = {};
-  for (int i = 0; i < M; ++i) {
-    for (int j = 0; j < N; ++j) {
-      for (int64_t p = 0; p < t.k - vectors * w; ++p) out[i * N + j] += a[i * t.a_row + p] * b[j * t.b_step + p];
+  if constexpr (!whole_only) {
+    for (int i = 0; i < M; ++i) {
+      for (int j = 0; j < N; ++j) {
+        for (int64_t p = 0; p < left; ++p) out[i * N + j] += a[i * a_row + p] * b[j * b_row + p];
+      }
     }
   }
   T vectors_of_sums[M * N * w], whole[M * N];
 #pragma GCC unroll 4
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) store(vectors_of_sums + (i * N + j) * w, sum[i][j]);
+    for (int j = 0; j < N; ++j) {
+      if constexpr (raised) sum[i][j] -= excess[j];
+      store(vectors_of_sums + (i * N + j) * w, sum[i][j]);
+    }
   }
   sum_lanes(vectors_of_sums, M * N, whole);
   for (int i = 0; i < M * N; ++i) out[i] += whole[i];
@@ -125,83 +152,103 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<T>& t) {
 }
 
 // c[j] += sum over R rows of B of a[r] * b[r][j].
-template <class T, int R>
-TENET_KERNEL_TARGET TENET_NOINLINE void add_rows(int64_t n, const T* a, int64_t a_step, const T* b, int64_t b_row,
+template <class T, class SA, class SB, int R>
+TENET_KERNEL_TARGET TENET_NOINLINE void add_rows(int64_t n, const SA* a, int64_t a_step, const SB* b, int64_t b_row,
                                                  T* c) {
   constexpr int w = lanes<T>;
   T scale[R];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) scale[r] = a[r * a_step];
+  for (int r = 0; r < R; ++r) scale[r] = cast<T>(a[r * a_step]);
   int64_t j = 0;
 #pragma GCC unroll 1
   for (; j + w <= n; j += w) {
     Vector<T> sum = load(c + j);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sum += load(b + r * b_row + j) * scale[r];
+    for (int r = 0; r < R; ++r) sum += load_elements<T>(b + r * b_row + j) * scale[r];
     store(c + j, sum);
   }
 #pragma GCC unroll 1
   for (; j < n; ++j) {
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) c[j] += b[r * b_row + j] * scale[r];
+    for (int r = 0; r < R; ++r) c[j] += cast<T>(b[r * b_row + j]) * scale[r];
   }
 }
 
-// out[p * step + j] = in[j * row + p] for j < lanes<T> and p < k: rows become columns.
-template <class T>
-TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const T* in, int64_t row, T* out, int64_t step) {
-  constexpr int w = lanes<T>;
-  int64_t p = 0;
-  for (; p + w <= k; p += w) {
-    Vector<T> v[w];
+// out[p * step + j] = unit p of row j of `in`, for j < lanes and every unit of k elements: rows become columns.
+template <class U, class S>
+TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const S* in, int64_t row, U* out, int64_t step) {
+  using Lane = unit_lane_t<U>;
+  constexpr int w = lanes<Lane>, depth = unit_depth<U>;
+  for (; k >= w * depth; k -= w * depth, in += w * depth, out += w * step) {
+    Vector<Lane> v[w];
 #pragma GCC unroll 16
-    for (int j = 0; j < w; ++j) v[j] = load(in + j * row + p);
-    transpose<T>(v);
+    for (int j = 0; j < w; ++j) v[j] = load_units<U>(in + j * row);
+    transpose<Lane>(v);
 #pragma GCC unroll 16
-    for (int j = 0; j < w; ++j) store(out + (p + j) * step, v[j]);
+    for (int j = 0; j < w; ++j) store_vector(out + j * step, v[j]);
   }
-  for (; p < k; ++p) {
-    for (int j = 0; j < w; ++j) out[p * step + j] = in[j * row + p];
+  for (; k > 0; k -= depth, in += depth, out += step) {
+    for (int j = 0; j < w; ++j) out[j] = gather_unit<U>(in + j * row, 1, k);
   }
 }
 
-// out[q * out_panel + p * width + j] = in[p * row + q * width + j] for q < panels, p < k and j < N * lanes<T>. Where
-// that is more than the width, the next p overwrites what is too much.
-template <class T, int N>
-TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, const T* in, int64_t row, T* out,
+// out[q * out_panel + p * width + j] = unit p of column q * width + j, for q < panels, every unit of k rows and
+// j < N * lanes. Where that is more than the width, the next p overwrites what is too much.
+template <class U, class S, int N>
+TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, const S* in, int64_t row, U* out,
                                                     int64_t width, int64_t out_panel) {
-  constexpr int w = lanes<T>;
-  for (; k > 0; --k, in += row, out += width) {
-    const T* from = in;
-    T* to = out;
+  constexpr int w = lanes<unit_lane_t<U>>, depth = unit_depth<U>;
+  for (; k > 0; k -= depth, in += depth * row, out += width) {
+    const S* from = in;
+    U* to = out;
     for (int64_t q = 0; q < panels; ++q, from += width, to += out_panel) {
 #pragma GCC unroll 2
-      for (int j = 0; j < N; ++j) store(to + j * w, load(from + j * w));
+      for (int j = 0; j < N; ++j) store_vector(to + j * w, load_columns<U>(from + j * w, row, k));
     }
   }
 }
 
-template <class T, int height>
-constexpr auto gemm_tile_of() -> void (*)(const GemmTile<T>&) {
-  if constexpr ((tile_heights >> (height - 1) & 1) != 0) return gemm_tile<T, height, 2>;
+template <class A, class B, int height>
+constexpr auto gemm_tile_of() -> void (*)(const GemmTile<A, B>&) {
+  if constexpr ((tile_heights >> (height - 1) & 1) != 0) return gemm_tile<A, B, height, 2>;
   return nullptr;
 }
 
-template <class T, int... i>
-constexpr GemmKernels<T> make_gemm_kernels(std::integer_sequence<int, i...>) {
-  return {lanes<T>,
-          {tile_heights},
-          {gemm_tile_of<T, i + 1>()...},
-          {add_rows<T, 8>, add_rows<T, 1>},
-          {gemm_dot<T, 1, 6>, nullptr, nullptr, gemm_dot<T, 4, 3>},
-          {6, 0, 0, 3},
-          transpose_rows<T>,
-          {copy_panels<T, 1>, copy_panels<T, 2>}};
+template <class A, class B, int... i>
+constexpr TileKernels<A, B> make_tile_kernels(std::integer_sequence<int, i...>) {
+  return {{tile_heights}, {gemm_tile_of<A, B, i + 1>()...}};
 }
+template <class A, class B>
+inline constexpr TileKernels<A, B> tile_kernels =
+    make_tile_kernels<A, B>(std::make_integer_sequence<int, TileHeights::most>{});
+
+template <class U, class S>
+inline constexpr PackKernels<U, S> pack_kernels = {
+    lanes<unit_lane_t<U>>, transpose_rows<U, S>, {copy_panels<U, S, 1>, copy_panels<U, S, 2>}};
+
+template <class A, class B, class SA, class SB>
+constexpr ThinKernels<A, B, SA, SB> make_thin_kernels() {
+  // Pairs of bfloat16 are cheaper to read than single ones.
+  constexpr bool split = std::is_same_v<A, float> && std::is_same_v<SA, bfloat16>;
+  using DotA = std::conditional_t<split, SplitPair, A>;
+  using DotB = std::conditional_t<split, SplitPair, B>;
+  ThinKernels<A, B, SA, SB> kernels = {
+      {gemm_dot<DotA, DotB, SA, SB, 1, 6>, nullptr, nullptr, gemm_dot<DotA, DotB, SA, SB, 4, 3>}, {6, 0, 0, 3}, {}};
+  if constexpr (std::is_floating_point_v<A>) {
+    kernels.add_rows[0] = add_rows<A, SA, SB, 8>;
+    kernels.add_rows[1] = add_rows<A, SA, SB, 1>;
+  }
+  return kernels;
+}
+template <class A, class B, class SA, class SB>
+inline constexpr ThinKernels<A, B, SA, SB> thin_kernels = make_thin_kernels<A, B, SA, SB>();
+
+template <class A, class B, class SA, class SB>
+inline constexpr UnitKernels<A, B, SA, SB> unit_kernels = {pack_kernels<A, SA>, pack_kernels<B, SB>, tile_kernels<A, B>,
+                                                           thin_kernels<A, B, SA, SB>};
 
 template <class T>
-inline constexpr GemmKernels<T> gemm_kernels =
-    make_gemm_kernels<T>(std::make_integer_sequence<int, TileHeights::most>{});
+inline constexpr GemmKernels<T> gemm_kernels = {pack_kernels<T, T>, tile_kernels<T, T>, thin_kernels<T, T, T, T>};
 
 }  // namespace TENET_KERNEL_NAMESPACE
 }  // namespace cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/gemm_reference.hpp>
+#include <tenet/kernels/cpu/gemm_units.hpp>
 #include <tenet/kernels/cpu/isa.hpp>
 #include <tenet/kernels/cpu/tile_heights.hpp>
 #include <tenet/kernels/cpu/vector.hpp>
@@ -10,28 +11,28 @@ namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// One tile of C: M rows of A times a panel of B, both over k.
-template <class T>
+/// One tile of C: M rows of A times a panel of B, both in units over k.
+template <class A, class B = A, class C = unit_sum_t<A>>
 struct GemmTile {
   int64_t k;
-  const T* a;
+  const A* a;
   int64_t a_row, a_step;  // between rows, and along k
-  const T* b;
+  const B* b;
   int64_t b_step;  // along k; the columns are adjacent. For dot kernels: between the columns, k is adjacent
-  T* c;
+  C* c;
   int64_t c_row, c_col;
   int64_t cols;  // columns to write: the kernel computes as many as it is wide
   bool accumulate;
-  const T *row_bias, *col_bias;
+  const C *row_bias, *col_bias;
 };
 
 /// Writes `rows` rows of finished sums where vectors do not fit C: at its right edge, or to a transposed C.
-template <class T>
-TENET_NOINLINE void finish_tile(const GemmTile<T>& t, int64_t rows, const T* sums, int64_t sums_row) {
+template <class A, class B, class C>
+TENET_NOINLINE void finish_tile(const GemmTile<A, B, C>& t, int64_t rows, const C* sums, int64_t sums_row) {
   for (int64_t j = 0; j < t.cols; ++j) {
     for (int64_t i = 0; i < rows; ++i) {
-      T& c = t.c[i * t.c_row + j * t.c_col];
-      T sum = sums[i * sums_row + j];
+      C& c = t.c[i * t.c_row + j * t.c_col];
+      C sum = sums[i * sums_row + j];
       if (t.accumulate) sum += c;
       if (t.row_bias) sum += t.row_bias[i];
       if (t.col_bias) sum += t.col_bias[j];
@@ -40,26 +41,55 @@ TENET_NOINLINE void finish_tile(const GemmTile<T>& t, int64_t rows, const T* sum
   }
 }
 
-template <class T>
-struct GemmKernels {
-  using Tile = void (*)(const GemmTile<T>&);
-  int64_t lanes;  // elements of a vector
+/// Kernels for panels in units U of matrices of elements S.
+template <class U, class S>
+struct PackKernels {
+  using Unit = U;
+  int64_t lanes;  // units of a vector
+  // `lanes` rows of k elements become columns of units.
+  void (*transpose_rows)(int64_t k, const S* in, int64_t row, U* out, int64_t step);
+  // [vectors - 1]: k rows are cut into panels.
+  void (*copy_panels[2])(int64_t k, int64_t panels, const S* in, int64_t row, U* out, int64_t width, int64_t out_panel);
+};
+
+/// Tiles of products of units A with units B.
+template <class A, class B>
+struct TileKernels {
+  using Tile = void (*)(const GemmTile<A, B>&);
   TileHeights heights;
   Tile tile[TileHeights::most];  // [height - 1]: 2 vectors wide
-  // c[n] += 8 rows of B, or one, times elements of A.
-  void (*add_rows[2])(int64_t n, const T* a, int64_t a_step, const T* b, int64_t b_row, T* c);
-  Tile dot[4];             // [height - 1], of 1 and 4 rows: A and B contiguous along k
-  int64_t dot_columns[4];  // columns of C
-  // `lanes` rows of k elements become columns.
-  void (*transpose_rows)(int64_t k, const T* in, int64_t row, T* out, int64_t step);
-  // [vectors - 1]: k rows are cut into panels.
-  void (*copy_panels[2])(int64_t k, int64_t panels, const T* in, int64_t row, T* out, int64_t width, int64_t out_panel);
 };
+
+/// Products of few rows, for which elements SA and SB are read in place.
+template <class A, class B, class SA, class SB>
+struct ThinKernels {
+  using Dot = void (*)(const GemmTile<SA, SB, unit_sum_t<A>>&);
+  Dot dot[4];              // [height - 1], of 1 and 4 rows: A and B contiguous along k, which counts elements
+  int64_t dot_columns[4];  // columns of C
+  // c[n] += 8 rows of B, or one, times elements of A.
+  void (*add_rows[2])(int64_t n, const SA* a, int64_t a_step, const SB* b, int64_t b_row, unit_sum_t<A>* c);
+};
+
+/// All of them for a product of elements SA and SB in units A and B.
+template <class A, class B, class SA, class SB>
+struct UnitKernels {
+  PackKernels<A, SA> pack_a;
+  PackKernels<B, SB> pack_b;
+  TileKernels<A, B> tiles;
+  ThinKernels<A, B, SA, SB> thin;
+};
+
+/// All of them for elements that are multiplied as they are.
+template <class T>
+struct GemmKernels : PackKernels<T, T>, TileKernels<T, T>, ThinKernels<T, T, T, T> {};
 
 }  // namespace cpu
 }  // namespace TENET_CONFIG
 }  // namespace tenet
 
+#define TENET_KERNEL_FILE <tenet/kernels/cpu/gemm_units_body.hpp>
+#include <tenet/kernels/cpu/for_each_isa.hpp>
+#undef TENET_KERNEL_FILE
 #define TENET_KERNEL_FILE <tenet/kernels/cpu/gemm_body.hpp>
 #include <tenet/kernels/cpu/for_each_isa.hpp>
 #undef TENET_KERNEL_FILE
@@ -78,6 +108,23 @@ const GemmKernels<T>& gemm_kernels() {
 #endif
     default: return baseline::gemm_kernels<T>;
   }
+}
+
+/// Those of a product in units A and B of elements SA and SB. Quads and pairs of bfloat16 are for machines whose
+/// has_dots() tells so.
+template <class A, class B, class SA, class SB>
+const UnitKernels<A, B, SA, SB>& unit_kernels() {
+#if TENET_X86
+  if constexpr (needs_dots<A>) {
+    return avx512::unit_kernels<A, B, SA, SB>;
+  } else {
+    if (isa() == Isa::avx512) return avx512::unit_kernels<A, B, SA, SB>;
+    if (isa() == Isa::avx2) return avx2::unit_kernels<A, B, SA, SB>;
+    return baseline::unit_kernels<A, B, SA, SB>;
+  }
+#else
+  return baseline::unit_kernels<A, B, SA, SB>;
+#endif
 }
 
 }  // namespace cpu

@@ -7,15 +7,15 @@ namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// Room that a panel of k rows takes: a vector more than its elements, which packing may overwrite.
-template <class T>
-int64_t panel_size(const GemmKernels<T>& kernels, int64_t k, int64_t width) {
-  return k * width + kernels.lanes;
+/// Units that a panel of k rows takes: a vector more than it holds, which packing may overwrite.
+template <class U, class S>
+int64_t panel_size(const PackKernels<U, S>& kernels, int64_t k, int64_t width) {
+  return (k + unit_depth<U> - 1) / unit_depth<U> * width + kernels.lanes;
 }
 
-/// Cuts b[k, cols] into panels of `width` columns, each stored as [k, width] and filled up with zeros.
-template <class T>
-TENET_NOINLINE void pack_panels(const GemmKernels<T>& kernels, int64_t k, int64_t cols, MatrixView<T> b, T* out,
+/// Cuts b[k, cols] into panels of `width` columns, each stored as [units along k, width] and filled up with zeros.
+template <class S, class U>
+TENET_NOINLINE void pack_panels(const PackKernels<U, S>& kernels, int64_t k, int64_t cols, MatrixView<S> b, U* out,
                                 int64_t width) {
   const int64_t vectors = (width + kernels.lanes - 1) / kernels.lanes, reach = vectors * kernels.lanes;
   const int64_t step = panel_size(kernels, k, width);
@@ -32,11 +32,11 @@ TENET_NOINLINE void pack_panels(const GemmKernels<T>& kernels, int64_t k, int64_
   const bool done = (b.col_stride == 1 && vectors <= 2) || b.row_stride == 1;
   for (int64_t q = done ? whole : 0; q * width < cols; ++q) {
     const int64_t valid = cols - q * width < width ? cols - q * width : width;
-    for (int64_t p = 0; p < k; ++p) {
-      const T* from = b.data + p * b.row_stride + q * width * b.col_stride;
-      T* to = out + q * step + p * width;
-      for (int64_t j = 0; j < valid; ++j) to[j] = from[j * b.col_stride];
-      for (int64_t j = valid; j < width; ++j) to[j] = T(0);
+    U* to = out + q * step;
+    for (int64_t p = 0; p < k; p += unit_depth<U>, to += width) {
+      const S* from = b.data + p * b.row_stride + q * width * b.col_stride;
+      for (int64_t j = 0; j < valid; ++j) to[j] = gather_unit<U>(from + j * b.col_stride, b.row_stride, k - p);
+      for (int64_t j = valid; j < width; ++j) to[j] = U{};
     }
   }
 }

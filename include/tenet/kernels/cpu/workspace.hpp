@@ -16,7 +16,7 @@ namespace cpu {
 /// Who uses a buffer. Kernels that are active at the same time in one thread need different ones.
 enum class Scratch {
   gemm_panels,
-  gemm_widened,
+  gemm_sums,
   conv_weights,
   conv_turned,
   conv_images,
