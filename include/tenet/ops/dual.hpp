@@ -316,6 +316,7 @@ template <class T, unsigned A, class V>
 requires std::is_arithmetic_v<V> TENET_ALWAYS_INLINE Dual<T, A> pow(const Dual<T, A>& a, V b) {
   using cpu::math::pow;
   const auto exponent = detail::scalar_t<T>(b);
+  if (exponent == 2) return a * a;
   const T y = pow(a.value, exponent);
   if constexpr (A == 0) return y;
   else return detail::chain(y, exponent == 0 ? T(0) : exponent * pow(a.value, exponent - 1), a);
