@@ -205,7 +205,7 @@ void map_contiguous(F f, int64_t n, Out* out, const In*... in) {
 
 /// out[i] = f(in[i]...) over the index space `shape`, for up to eight inputs. `f` is a trivially copyable functor
 /// with a branch-free scalar operator(); where the arrays hold half or bfloat16 it is given and may return float.
-/// Unless short, operator() and the functions it calls are TENET_ALWAYS_INLINE: what is called cannot be vectorized.
+/// operator() and the functions it calls are TENET_ALWAYS_INLINE: what is called cannot be vectorized.
 /// A functor that calls library functions says so by `static constexpr bool vectorize = false`. `out` may be one
 /// of the inputs (same data, same strides) but not overlap one otherwise. Throws ShapeError when rank > max_rank.
 template <class F, class Out, class... In>
