@@ -196,7 +196,7 @@ class Context {
   }
 
  private:
-  static constexpr int max_kept = 6;
+  static constexpr int max_kept = 8;
   friend void record(const NodeType&, TensorImpl* output, Context&, const void* options, std::size_t bytes);
 
   TensorImpl* const* inputs_;

@@ -22,11 +22,11 @@ struct Relu : UnaryOp<Relu> {
   static constexpr const char* name = "relu";
   static constexpr Keeps keeps = Keeps::output;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     return x < T(0) ? T(0) : x;
   }
   template <class T>
-  T chain(T g, T y) const {
+  TENET_ALWAYS_INLINE T chain(T g, T y) const {
     return y <= 0 ? T(0) : g;
   }
   auto ddf(auto y) const { return decltype(y)(0); }
@@ -37,11 +37,11 @@ struct LeakyRelu : UnaryOp<LeakyRelu> {
   static constexpr Keeps keeps = Keeps::input;
   double slope;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     return x > 0 ? x : x * T(slope);
   }
   template <class T>
-  T chain(T g, T x) const {
+  TENET_ALWAYS_INLINE T chain(T g, T x) const {
     return x > 0 ? g : g * T(slope);
   }
   auto ddf(auto x) const { return decltype(x)(0); }
@@ -50,16 +50,16 @@ struct LeakyRelu : UnaryOp<LeakyRelu> {
 struct Sigmoid : UnaryOp<Sigmoid> {
   static constexpr const char* name = "sigmoid";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return cpu::math::sigmoid(x); }
-  auto df(auto, auto y) const { return y * (1 - y); }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::sigmoid(x); }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y * (1 - y); }
   auto ddf(auto y) const { return 1 - 2 * y; }
 };
 
 struct Tanh : UnaryOp<Tanh> {
   static constexpr const char* name = "tanh";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return cpu::math::tanh(x); }
-  auto df(auto, auto y) const { return 1 - y * y; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::tanh(x); }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return 1 - y * y; }
   auto ddf(auto y) const { return -2 * y; }
 };
 
@@ -67,15 +67,15 @@ struct Gelu : UnaryOp<Gelu> {
   static constexpr const char* name = "gelu";
   static constexpr Keeps keeps = Keeps::input;
   template <class T>
-  static T cdf(T x) {
+  TENET_ALWAYS_INLINE static T cdf(T x) {
     return (1 + cpu::math::erf(x * T(1 / std::numbers::sqrt2))) / 2;
   }
   template <class T>
-  static T pdf(T x) {
+  TENET_ALWAYS_INLINE static T pdf(T x) {
     return cpu::math::exp(x * x / -2) * T(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
   }
-  auto f(auto x) const { return x * cdf(x); }
-  auto df(auto x, auto) const { return cdf(x) + x * pdf(x); }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return x * cdf(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return cdf(x) + x * pdf(x); }
   auto ddf(auto x) const { return pdf(x) * (2 - x * x); }
 };
 
@@ -84,15 +84,15 @@ struct GeluTanh : UnaryOp<GeluTanh> {
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double cubic = 0.044715, factor = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
   template <class T>
-  static T inner(T x) {
+  TENET_ALWAYS_INLINE static T inner(T x) {
     return T(factor) * (x + T(cubic) * x * x * x);
   }
   template <class T>
-  static T inner_slope(T x) {
+  TENET_ALWAYS_INLINE static T inner_slope(T x) {
     return T(factor) * (1 + T(3 * cubic) * x * x);
   }
-  auto f(auto x) const { return x / 2 * (1 + cpu::math::tanh(inner(x))); }
-  auto df(auto x, auto) const {
+  TENET_ALWAYS_INLINE auto f(auto x) const { return x / 2 * (1 + cpu::math::tanh(inner(x))); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const {
     const auto t = cpu::math::tanh(inner(x));
     return (1 + t) / 2 + x / 2 * (1 - t * t) * inner_slope(x);
   }
@@ -106,8 +106,8 @@ struct GeluTanh : UnaryOp<GeluTanh> {
 struct Silu : UnaryOp<Silu> {
   static constexpr const char* name = "silu";
   static constexpr Keeps keeps = Keeps::input;
-  auto f(auto x) const { return x * cpu::math::sigmoid(x); }
-  auto df(auto x, auto) const {
+  TENET_ALWAYS_INLINE auto f(auto x) const { return x * cpu::math::sigmoid(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const {
     const auto s = cpu::math::sigmoid(x);
     return s * (1 + x * (1 - s));
   }
@@ -122,11 +122,11 @@ struct Elu : UnaryOp<Elu> {
   static constexpr Keeps keeps = Keeps::input;
   double alpha, scale = 1;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     return x > 0 ? T(scale) * x : T(scale * alpha) * cpu::math::expm1(x);
   }
   template <class T>
-  T df(T x, T) const {
+  TENET_ALWAYS_INLINE T df(T x, T) const {
     return x > 0 ? T(scale) : T(scale * alpha) * cpu::math::exp(x);
   }
   template <class T>
@@ -140,12 +140,12 @@ struct Softplus : UnaryOp<Softplus> {
   static constexpr Keeps keeps = Keeps::input;
   double beta, threshold;
   template <class T>
-  T f(T x) const {
-    const T bx = x * T(beta);
-    return bx > T(threshold) ? x : cpu::math::log1p(cpu::math::exp(bx)) / T(beta);
+  TENET_ALWAYS_INLINE T f(T x) const {
+    const T bx = x * T(beta), y = cpu::math::log1p(cpu::math::exp(bx)) / T(beta);
+    return bx > T(threshold) ? x : y;
   }
   template <class T>
-  T df(T x, T) const {
+  TENET_ALWAYS_INLINE T df(T x, T) const {
     const T bx = x * T(beta);
     return bx > T(threshold) ? T(1) : cpu::math::sigmoid(bx);
   }
@@ -161,12 +161,12 @@ struct Hardtanh : UnaryOp<Hardtanh> {
   static constexpr Keeps keeps = Keeps::input;
   double low, high;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     const T y = x < T(low) ? T(low) : x;
     return y > T(high) ? T(high) : y;
   }
   template <class T>
-  T chain(T g, T x) const {
+  TENET_ALWAYS_INLINE T chain(T g, T x) const {
     return x <= T(low) || x >= T(high) ? T(0) : g;
   }
   auto ddf(auto x) const { return decltype(x)(0); }
@@ -176,11 +176,11 @@ struct Hardswish : UnaryOp<Hardswish> {
   static constexpr const char* name = "hardswish";
   static constexpr Keeps keeps = Keeps::input;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     return x * Hardtanh{{}, 0, 6}.f(x + 3) / 6;
   }
   template <class T>
-  T chain(T g, T x) const {
+  TENET_ALWAYS_INLINE T chain(T g, T x) const {
     return x < -3 ? T(0) : x > 3 ? g : g * (x / 3 + T(0.5));
   }
   template <class T>
@@ -193,11 +193,11 @@ struct Mish : UnaryOp<Mish> {
   static constexpr const char* name = "mish";
   static constexpr Keeps keeps = Keeps::input;
   template <class T>
-  static T gate(T x) {
+  TENET_ALWAYS_INLINE static T gate(T x) {
     return cpu::math::tanh(Softplus{{}, 1, 20}.f(x));
   }
-  auto f(auto x) const { return x * gate(x); }
-  auto df(auto x, auto) const {
+  TENET_ALWAYS_INLINE auto f(auto x) const { return x * gate(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const {
     const auto t = gate(x);
     return t + x * (1 - t * t) * cpu::math::sigmoid(x);
   }

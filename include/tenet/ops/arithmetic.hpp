@@ -16,7 +16,7 @@ struct Neg : UnaryOp<Neg> {
   static constexpr const char* name = "neg";
   static constexpr Keeps keeps = Keeps::nothing;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     return cpu::wrapping_neg(x);
   }
   template <class T>
@@ -28,7 +28,7 @@ struct Neg : UnaryOp<Neg> {
 struct Add : BinaryOp<Add> {
   static constexpr const char* name = "add";
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     return cpu::wrapping_add(a, b);
   }
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}
@@ -42,7 +42,7 @@ struct Add : BinaryOp<Add> {
 struct Sub : BinaryOp<Sub> {
   static constexpr const char* name = "sub";
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     return cpu::wrapping_sub(a, b);
   }
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}
@@ -56,7 +56,7 @@ struct Sub : BinaryOp<Sub> {
 struct Mul : BinaryOp<Mul> {
   static constexpr const char* name = "mul";
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     return cpu::wrapping_mul(a, b);
   }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) {
@@ -73,7 +73,7 @@ struct Mul : BinaryOp<Mul> {
 struct Div : BinaryOp<Div> {
   static constexpr const char* name = "div";
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     static_assert(!std::is_integral_v<T>, "div of integers: convert to a floating type first, or use floor_divide");
     return a / b;
   }

@@ -17,7 +17,7 @@ namespace op {
 struct PowBaseSlope : BinaryOp<PowBaseSlope> {
   static constexpr const char* name = "pow_base_slope";
   static constexpr bool vectorize = false;
-  auto f(auto a, auto b) const { return b == 0 ? b : b * cpu::math::pow(a, b - 1); }
+  TENET_ALWAYS_INLINE auto f(auto a, auto b) const { return b == 0 ? b : b * cpu::math::pow(a, b - 1); }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) {
     ctx.keep(a);
     ctx.keep(b);
@@ -31,7 +31,7 @@ struct PowExponentSlope : BinaryOp<PowExponentSlope> {
   static constexpr const char* name = "pow_exponent_slope";
   static constexpr bool vectorize = false;
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     return a == 0 && b >= 0 ? T(0) : cpu::math::pow(a, b) * cpu::math::log(a);
   }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) { PowBaseSlope::keep(ctx, a, b); }
@@ -42,7 +42,7 @@ struct PowExponentSlope : BinaryOp<PowExponentSlope> {
 struct Pow : BinaryOp<Pow> {
   static constexpr const char* name = "pow";
   static constexpr bool vectorize = false;
-  auto f(auto a, auto b) const { return cpu::math::pow(a, b); }
+  TENET_ALWAYS_INLINE auto f(auto a, auto b) const { return cpu::math::pow(a, b); }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) { PowBaseSlope::keep(ctx, a, b); }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& g) {
@@ -84,12 +84,12 @@ struct PowScalar : UnaryOp<PowScalar> {
   static constexpr bool vectorize = false;
   double exponent;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     if constexpr (std::is_floating_point_v<T>) return cpu::math::pow(x, T(exponent));
     else return cpu::power(x, std::int64_t(exponent));
   }
   template <class T>
-  T df(T x, T) const {
+  TENET_ALWAYS_INLINE T df(T x, T) const {
     return exponent == 0 ? T(0) : T(exponent) * cpu::math::pow(x, T(exponent - 1));
   }
   template <class T>
@@ -142,7 +142,7 @@ namespace op {
 struct LargerShare {
   static constexpr const char* name = "larger_share";
   template <class T>
-  T operator()(T g, T a, T b) const {
+  TENET_ALWAYS_INLINE T operator()(T g, T a, T b) const {
     return a == b ? g / 2 : a < b ? T(0) : g;
   }
   template <class T>
@@ -161,7 +161,7 @@ struct LargerShare {
 
 struct Maximum : BinaryOp<Maximum> {
   static constexpr const char* name = "maximum";
-  auto f(auto a, auto b) const { return ((a > b) | (a != a)) ? a : b; }
+  TENET_ALWAYS_INLINE auto f(auto a, auto b) const { return ((a > b) | (a != a)) ? a : b; }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) {
     ctx.keep(a);
     ctx.keep(b);
@@ -176,7 +176,7 @@ struct Maximum : BinaryOp<Maximum> {
 
 struct Minimum : BinaryOp<Minimum> {
   static constexpr const char* name = "minimum";
-  auto f(auto a, auto b) const { return ((a < b) | (a != a)) ? a : b; }
+  TENET_ALWAYS_INLINE auto f(auto a, auto b) const { return ((a < b) | (a != a)) ? a : b; }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) { Maximum::keep(ctx, a, b); }
   template <class T>
   static void backward(Grad grad, const Tensor<T>& g) {
@@ -206,7 +206,7 @@ namespace op {
 struct Atan2 : BinaryOp<Atan2> {
   static constexpr const char* name = "atan2";
   static constexpr bool vectorize = false;
-  auto f(auto y, auto x) const { return std::atan2(y, x); }
+  TENET_ALWAYS_INLINE auto f(auto y, auto x) const { return std::atan2(y, x); }
   static void keep(Context& ctx, const AnyTensor& y, const AnyTensor& x) {
     ctx.keep(y);
     ctx.keep(x);

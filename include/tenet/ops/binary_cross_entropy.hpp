@@ -57,12 +57,12 @@ struct ClampedLog : UnaryOp<ClampedLog> {
   bool complement;
   explicit ClampedLog(bool of_complement) : complement(of_complement) {}
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     const T y = complement ? cpu::math::log1p(-x) : cpu::math::log(x);
     return y < -100 ? T(-100) : y;
   }
   template <class T>
-  T df(T x, T) const {
+  TENET_ALWAYS_INLINE T df(T x, T) const {
     return complement ? -1 / bounded(1 - x) : 1 / bounded(x);
   }
   template <class T>
@@ -83,12 +83,12 @@ struct LogSigmoid : UnaryOp<LogSigmoid> {
   static constexpr const char* name = "log_sigmoid";
   static constexpr Keeps keeps = Keeps::input;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     const T low = x < 0 ? x : T(0), a = x < 0 ? x : -x;
     return low - cpu::math::log1p(cpu::math::exp(a));
   }
   template <class T>
-  T df(T x, T) const {
+  TENET_ALWAYS_INLINE T df(T x, T) const {
     return cpu::math::sigmoid(-x);
   }
   template <class T>

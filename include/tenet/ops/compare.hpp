@@ -22,38 +22,38 @@ namespace op {
 
 struct Equal : CompareOp<Equal> {
   static constexpr const char* name = "eq";
-  bool f(auto a, auto b) const { return a == b; }
+  TENET_ALWAYS_INLINE bool f(auto a, auto b) const { return a == b; }
 };
 struct NotEqual : CompareOp<NotEqual> {
   static constexpr const char* name = "ne";
-  bool f(auto a, auto b) const { return a != b; }
+  TENET_ALWAYS_INLINE bool f(auto a, auto b) const { return a != b; }
 };
 struct Less : CompareOp<Less> {
   static constexpr const char* name = "lt";
-  bool f(auto a, auto b) const { return a < b; }
+  TENET_ALWAYS_INLINE bool f(auto a, auto b) const { return a < b; }
 };
 struct LessEqual : CompareOp<LessEqual> {
   static constexpr const char* name = "le";
-  bool f(auto a, auto b) const { return a <= b; }
+  TENET_ALWAYS_INLINE bool f(auto a, auto b) const { return a <= b; }
 };
 struct LogicalAnd : CompareOp<LogicalAnd> {
   static constexpr const char* name = "logical_and";
   template <class T>
-  bool f(T a, T b) const {
+  TENET_ALWAYS_INLINE bool f(T a, T b) const {
     return (a != T(0)) & (b != T(0));
   }
 };
 struct LogicalOr : CompareOp<LogicalOr> {
   static constexpr const char* name = "logical_or";
   template <class T>
-  bool f(T a, T b) const {
+  TENET_ALWAYS_INLINE bool f(T a, T b) const {
     return (a != T(0)) | (b != T(0));
   }
 };
 struct LogicalXor : CompareOp<LogicalXor> {
   static constexpr const char* name = "logical_xor";
   template <class T>
-  bool f(T a, T b) const {
+  TENET_ALWAYS_INLINE bool f(T a, T b) const {
     return (a != T(0)) != (b != T(0));
   }
 };
@@ -75,26 +75,26 @@ namespace op {
 
 struct IsNan : PredicateOp<IsNan> {
   static constexpr const char* name = "isnan";
-  bool f(auto x) const { return x != x; }
+  TENET_ALWAYS_INLINE bool f(auto x) const { return x != x; }
 };
 struct IsInf : PredicateOp<IsInf> {
   static constexpr const char* name = "isinf";
   template <class T>
-  bool f(T x) const {
+  TENET_ALWAYS_INLINE bool f(T x) const {
     return std::is_floating_point_v<T> && (x == x) & (x - x != x - x);  // inf - inf is NaN
   }
 };
 struct IsFinite : PredicateOp<IsFinite> {
   static constexpr const char* name = "isfinite";
   template <class T>
-  bool f(T x) const {
+  TENET_ALWAYS_INLINE bool f(T x) const {
     return !std::is_floating_point_v<T> || x - x == x - x;
   }
 };
 struct LogicalNot : PredicateOp<LogicalNot> {
   static constexpr const char* name = "logical_not";
   template <class T>
-  bool f(T x) const {
+  TENET_ALWAYS_INLINE bool f(T x) const {
     return x == T(0);
   }
 };

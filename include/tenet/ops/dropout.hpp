@@ -14,7 +14,7 @@ struct MaskScale {
   static constexpr const char* name = "dropout";
   double scale;
   template <class T>
-  T operator()(T x, bool keep) const {
+  TENET_ALWAYS_INLINE T operator()(T x, bool keep) const {
     return keep ? x * T(scale) : T(0);
   }
   template <class X>

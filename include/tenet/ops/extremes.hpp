@@ -33,7 +33,7 @@ namespace op {
 struct Ties : BinaryOp<Ties> {
   static constexpr const char* name = "ties";
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     return T((a == b) | ((a != a) & (b != b)));
   }
   static void keep(Context&, const AnyTensor&, const AnyTensor&) {}

@@ -27,12 +27,12 @@ struct SmoothAbs : UnaryOp<SmoothAbs> {
   double beta;
   explicit SmoothAbs(double b) : beta(b) {}
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     const T b = T(beta), a = x < 0 ? -x : x;
     return a < b ? x * x / (2 * b) : a - b / 2;
   }
   template <class T>
-  T df(T x, T) const {
+  TENET_ALWAYS_INLINE T df(T x, T) const {
     const T b = T(beta), a = x < 0 ? -x : x;
     return a < b ? x / b : T(0 < x) - T(x < 0);
   }

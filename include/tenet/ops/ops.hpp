@@ -13,6 +13,7 @@
 #include <tenet/ops/cross_entropy.hpp>
 #include <tenet/ops/division.hpp>
 #include <tenet/ops/dropout.hpp>
+#include <tenet/ops/dual.hpp>
 #include <tenet/ops/einsum.hpp>
 #include <tenet/ops/extremes.hpp>
 #include <tenet/ops/grad_math.hpp>
@@ -20,6 +21,7 @@
 #include <tenet/ops/inplace.hpp>
 #include <tenet/ops/join.hpp>
 #include <tenet/ops/loss.hpp>
+#include <tenet/ops/map.hpp>
 #include <tenet/ops/matmul.hpp>
 #include <tenet/ops/pair.hpp>
 #include <tenet/ops/pointwise.hpp>

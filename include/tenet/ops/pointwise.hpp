@@ -5,10 +5,11 @@
 //   struct Tanh : UnaryOp<Tanh> {
 //     static constexpr const char* name = "tanh";
 //     static constexpr Keeps keeps = Keeps::output;
-//     template <class T> T f(T x) const { return cpu::math::tanh(x); }
-//     template <class T> T df(T, T y) const { return 1 - y * y; }
-//     template <class T> T ddf(T y) const { return -2 * y; }
+//     TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::tanh(x); }
+//     TENET_ALWAYS_INLINE auto df(auto, auto y) const { return 1 - y * y; }
+//     auto ddf(auto y) const { return -2 * y; }
 //   };
+// f, df and what they call are always inlined, or the loop is not vectorized.
 // Where the product g * df would turn an infinite gradient into NaN (df = 0), it gives chain(g, k) in its place.
 // A binary operation gives f(a, b), what to keep, and a backward written with operations.
 #pragma once
@@ -33,7 +34,7 @@ template <class Op>
 struct Function {
   static constexpr bool vectorize = vectorizes<Op>;
   Op op;
-  auto operator()(auto... x) const { return op.f(x...); }
+  TENET_ALWAYS_INLINE auto operator()(auto... x) const { return op.f(x...); }
 };
 
 /// g * df, from the kept x or y; or the operation's own chain(g, k).
@@ -42,7 +43,7 @@ struct Derivative {
   static constexpr bool vectorize = vectorizes<Op>;
   Op op;
   template <class T>
-  T operator()(T g, T k) const {
+  TENET_ALWAYS_INLINE T operator()(T g, T k) const {
     if constexpr (requires { op.chain(g, k); }) return op.chain(g, k);
     else if constexpr (Op::keeps == Keeps::output) return g * op.df(T(0), k);
     else return g * op.df(k, op.f(k));
@@ -55,7 +56,7 @@ struct SecondDerivative {
   static constexpr bool vectorize = false;  // rare: one loop is enough
   Op op;
   template <class T>
-  T operator()(T g, T k) const {
+  TENET_ALWAYS_INLINE T operator()(T g, T k) const {
     return g * op.ddf(k);
   }
 };

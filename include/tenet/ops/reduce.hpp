@@ -112,7 +112,7 @@ struct DivideBy : UnaryOp<DivideBy> {
   double by = 1;
   explicit DivideBy(double n) : by(n) {}
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     return x / T(by);
   }
   template <class T>

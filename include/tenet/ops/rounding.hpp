@@ -8,6 +8,7 @@ inline namespace TENET_CONFIG {
 
 namespace op {
 
+// Not always inlined: g++ would then leave the library's functions as calls.
 struct Floor : StepOp<Floor> {
   static constexpr const char* name = "floor";
   auto f(auto x) const { return std::floor(x); }

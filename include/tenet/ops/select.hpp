@@ -19,7 +19,7 @@ namespace op {
 struct Where {
   static constexpr const char* name = "where";
   template <class T>
-  T operator()(bool c, T a, T b) const {
+  TENET_ALWAYS_INLINE T operator()(bool c, T a, T b) const {
     return c ? a : b;
   }
   template <class T>
@@ -87,12 +87,12 @@ struct Clamp : UnaryOp<Clamp<T>> {
   static constexpr Keeps keeps = Keeps::input;
   T low, high;
   template <class C>
-  C f(C x) const {
+  TENET_ALWAYS_INLINE C f(C x) const {
     const C y = x < C(low) ? C(low) : x;
     return y > C(high) ? C(high) : y;
   }
   template <class C>
-  C chain(C g, C x) const {
+  TENET_ALWAYS_INLINE C chain(C g, C x) const {
     return ((x < C(low)) | (x > C(high))) ? C(0) : g;
   }
   auto ddf(auto x) const { return decltype(x)(0); }
@@ -103,12 +103,12 @@ struct NanToNum : UnaryOp<NanToNum> {
   static constexpr Keeps keeps = Keeps::input;
   double nan, positive, negative;
   template <class T>
-  T f(T x) const {
+  TENET_ALWAYS_INLINE T f(T x) const {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     return x != x ? T(nan) : x == infinity ? T(positive) : x == -infinity ? T(negative) : x;
   }
   template <class T>
-  T chain(T g, T x) const {
+  TENET_ALWAYS_INLINE T chain(T g, T x) const {
     return x - x == 0 ? g : T(0);
   }
   auto ddf(auto x) const { return decltype(x)(0); }

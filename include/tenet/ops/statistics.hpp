@@ -16,7 +16,7 @@ namespace op {
 struct DivOrZero : BinaryOp<DivOrZero> {
   static constexpr const char* name = "div_or_zero";
   template <class T>
-  T f(T a, T b) const {
+  TENET_ALWAYS_INLINE T f(T a, T b) const {
     return b == 0 ? T(0) : a / b;
   }
   static void keep(Context& ctx, const AnyTensor& a, const AnyTensor& b) {

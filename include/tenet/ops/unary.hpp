@@ -18,32 +18,32 @@ namespace op {
 struct Exp : UnaryOp<Exp> {
   static constexpr const char* name = "exp";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return cpu::math::exp(x); }
-  auto df(auto, auto y) const { return y; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::exp(x); }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y; }
   auto ddf(auto y) const { return decltype(y)(1); }
 };
 
 struct Expm1 : UnaryOp<Expm1> {
   static constexpr const char* name = "expm1";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return cpu::math::expm1(x); }
-  auto df(auto, auto y) const { return y + 1; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::expm1(x); }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y + 1; }
   auto ddf(auto y) const { return decltype(y)(1); }
 };
 
 struct Log : UnaryOp<Log> {
   static constexpr const char* name = "log";
   static constexpr Keeps keeps = Keeps::input;
-  auto f(auto x) const { return cpu::math::log(x); }
-  auto df(auto x, auto) const { return 1 / x; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::log(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return 1 / x; }
   auto ddf(auto x) const { return -1 / (x * x); }
 };
 
 struct Log1p : UnaryOp<Log1p> {
   static constexpr const char* name = "log1p";
   static constexpr Keeps keeps = Keeps::input;
-  auto f(auto x) const { return cpu::math::log1p(x); }
-  auto df(auto x, auto) const { return 1 / (1 + x); }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::log1p(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return 1 / (1 + x); }
   auto ddf(auto x) const { return -1 / ((1 + x) * (1 + x)); }
 };
 
@@ -51,8 +51,8 @@ struct Log2 : UnaryOp<Log2> {
   static constexpr const char* name = "log2";
   static constexpr Keeps keeps = Keeps::input;
   static constexpr bool vectorize = false;
-  auto f(auto x) const { return std::log2(x); }
-  auto df(auto x, auto) const { return std::numbers::log2e_v<decltype(x)> / x; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return std::log2(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return std::numbers::log2e_v<decltype(x)> / x; }
   auto ddf(auto x) const { return -std::numbers::log2e_v<decltype(x)> / (x * x); }
 };
 
@@ -60,48 +60,50 @@ struct Log10 : UnaryOp<Log10> {
   static constexpr const char* name = "log10";
   static constexpr Keeps keeps = Keeps::input;
   static constexpr bool vectorize = false;
-  auto f(auto x) const { return std::log10(x); }
-  auto df(auto x, auto) const { return std::numbers::log10e_v<decltype(x)> / x; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return std::log10(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return std::numbers::log10e_v<decltype(x)> / x; }
   auto ddf(auto x) const { return -std::numbers::log10e_v<decltype(x)> / (x * x); }
 };
 
 struct Sqrt : UnaryOp<Sqrt> {
   static constexpr const char* name = "sqrt";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return cpu::math::sqrt(x); }
-  auto df(auto, auto y) const { return 1 / (2 * y); }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::sqrt(x); }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return 1 / (2 * y); }
   auto ddf(auto y) const { return -1 / (2 * y * y); }
 };
 
 struct Rsqrt : UnaryOp<Rsqrt> {
   static constexpr const char* name = "rsqrt";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return 1 / cpu::math::sqrt(x); }
-  auto df(auto, auto y) const { return y * y * y / -2; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return 1 / cpu::math::sqrt(x); }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y * y * y / -2; }
   auto ddf(auto y) const { return y * y * -3 / 2; }
 };
 
 struct Reciprocal : UnaryOp<Reciprocal> {
   static constexpr const char* name = "reciprocal";
   static constexpr Keeps keeps = Keeps::output;
-  auto f(auto x) const { return 1 / x; }
-  auto df(auto, auto y) const { return -y * y; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return 1 / x; }
+  TENET_ALWAYS_INLINE auto df(auto, auto y) const { return -y * y; }
   auto ddf(auto y) const { return -2 * y; }
 };
 
 struct Square : UnaryOp<Square> {
   static constexpr const char* name = "square";
   static constexpr Keeps keeps = Keeps::input;
-  auto f(auto x) const { return cpu::wrapping_mul(x, x); }
-  auto df(auto x, auto) const { return 2 * x; }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::wrapping_mul(x, x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return 2 * x; }
   auto ddf(auto x) const { return decltype(x)(2); }
 };
 
 struct Erf : UnaryOp<Erf> {
   static constexpr const char* name = "erf";
   static constexpr Keeps keeps = Keeps::input;
-  auto f(auto x) const { return cpu::math::erf(x); }
-  auto df(auto x, auto) const { return 2 * std::numbers::inv_sqrtpi_v<decltype(x)> * cpu::math::exp(-x * x); }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::erf(x); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const {
+    return 2 * std::numbers::inv_sqrtpi_v<decltype(x)> * cpu::math::exp(-x * x);
+  }
   auto ddf(auto x) const { return -2 * x * df(x, x); }
 };
 
@@ -109,11 +111,11 @@ struct Abs : UnaryOp<Abs> {
   static constexpr const char* name = "abs";
   static constexpr Keeps keeps = Keeps::input;
   template <class T>
-  T f(T x) const {
-    if constexpr (std::is_floating_point_v<T>) return std::abs(x);
+  TENET_ALWAYS_INLINE T f(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return x > 0 ? x : 0 - x;
     else return x < T(0) ? cpu::wrapping_neg(x) : x;
   }
-  auto df(auto x, auto) const { return decltype(x)(0 < x) - decltype(x)(x < 0); }
+  TENET_ALWAYS_INLINE auto df(auto x, auto) const { return decltype(x)(0 < x) - decltype(x)(x < 0); }
   auto ddf(auto x) const { return decltype(x)(0); }
 };
 
@@ -133,7 +135,7 @@ namespace op {
 
 struct Sign : StepOp<Sign> {
   static constexpr const char* name = "sign";
-  auto f(auto x) const { return decltype(x)(decltype(x)(0) < x) - decltype(x)(x < decltype(x)(0)); }
+  TENET_ALWAYS_INLINE auto f(auto x) const { return decltype(x)(decltype(x)(0) < x) - decltype(x)(x < decltype(x)(0)); }
 };
 
 }  // namespace op

@@ -12,7 +12,7 @@ namespace cpu {
 using std::int64_t;
 
 inline constexpr int max_rank = 8;      // dimensions a kernel takes
-inline constexpr int max_operands = 4;  // arrays a kernel walks at once, its output first
+inline constexpr int max_operands = 9;  // arrays a kernel walks at once, its output first
 
 /// Data and its strides, in elements, one a dimension; 0 repeats an element along the dimension.
 template <class T>
@@ -44,9 +44,9 @@ struct IndexSpace {
   int rank = 0;
   int operands = 0;
   int64_t numel = 1;
-  int64_t shape[max_rank] = {};
-  int64_t strides[max_operands][max_rank] = {};
-  bool dense[max_operands] = {};  // element i of the space is element i of the array
+  int64_t shape[max_rank];
+  int64_t strides[max_operands][max_rank];
+  bool dense[max_operands];  // element i of the space is element i of the array
 
   /// Throws ShapeError when `dims` is over max_rank.
   IndexSpace(int dims, const int64_t* sizes, int count, const int64_t* const* steps) : operands(count) {

@@ -15,22 +15,22 @@ using unsigned_t = std::conditional_t<(sizeof(T) > 4), std::uint64_t, std::uint3
 }  // namespace detail
 
 template <class T>
-constexpr T wrapping_add(T a, T b) {
+TENET_ALWAYS_INLINE constexpr T wrapping_add(T a, T b) {
   if constexpr (IntElement<T>) return T(detail::unsigned_t<T>(a) + detail::unsigned_t<T>(b));
   else return T(a + b);
 }
 template <class T>
-constexpr T wrapping_sub(T a, T b) {
+TENET_ALWAYS_INLINE constexpr T wrapping_sub(T a, T b) {
   if constexpr (IntElement<T>) return T(detail::unsigned_t<T>(a) - detail::unsigned_t<T>(b));
   else return T(a - b);
 }
 template <class T>
-constexpr T wrapping_mul(T a, T b) {
+TENET_ALWAYS_INLINE constexpr T wrapping_mul(T a, T b) {
   if constexpr (IntElement<T>) return T(detail::unsigned_t<T>(a) * detail::unsigned_t<T>(b));
   else return T(a * b);
 }
 template <class T>
-constexpr T wrapping_neg(T x) {
+TENET_ALWAYS_INLINE constexpr T wrapping_neg(T x) {
   if constexpr (IntElement<T>) return wrapping_sub(T(0), x);
   else return T(-x);
 }

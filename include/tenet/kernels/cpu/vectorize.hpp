@@ -18,7 +18,8 @@
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
-#define TENET_LEAF_OPTIONS "no-math-errno", "no-trapping-math", "fp-contract=off"
+// Partial redundancy elimination would give each special value of a function its own path through the next one.
+#define TENET_LEAF_OPTIONS "no-math-errno", "no-trapping-math", "fp-contract=off", "no-tree-pre"
 #define TENET_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS)))
 #define TENET_SPARE_LEAF __attribute__((noinline, flatten, optimize("O2", TENET_LEAF_OPTIONS)))
 #define TENET_NO_CONTRACTION
