@@ -1,8 +1,6 @@
 // The tests of 8-bit products again, with the 64-byte kernels compiled for AVX2: their logic is then proven on machines
 // without AVX-512 as well.
 #define TENET_WIDE_VECTORS_ON_AVX2
-#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
-#endif
 
 #include "kernels/gemm_int8_test.cpp"
