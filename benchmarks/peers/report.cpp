@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <utility>
 
 namespace bench {
 
@@ -25,9 +26,12 @@ void print_summary(const std::vector<Row>& rows) {
     const std::string group = name.substr(0, name.find('/', name.find('/') + 1));
     groups[{group, row.peer}].push_back(row.measured.ratio);
   }
-  std::printf("\n%-40s %-13s %5s  %-14s %s\n", "group", "peer", "rows", "geometric mean", "least");
+  bool first = true;
   for (const auto& [key, ratios] : groups) {
     if (ratios.size() < 2) continue;
+    if (std::exchange(first, false)) {
+      std::printf("\n%-40s %-13s %5s  %-14s %s\n", "group", "peer", "rows", "geometric mean", "least");
+    }
     double logarithms = 0;
     for (double r : ratios) logarithms += std::log(r);
     std::printf("%-40s %-13s %5zu  %-14.3g %.3g\n", key.first.c_str(), key.second.c_str(), ratios.size(),
