@@ -40,8 +40,9 @@ bool add_library(Library library) {
 
 Work Product::work(const std::string& type) const {
   const char* form = a_transposed ? "/tn" : b_transposed ? "/nt" : "";
-  const double tolerance = type == "bf16" ? 2e-2 : 1e-3;
-  const char* unit = type.find('8') == std::string::npos ? "GFLOP/s" : "GOP/s";
+  const bool whole = type == "s8s8" || type == "u8s8";
+  const double tolerance = whole ? 0 : type == "bf16" ? 2e-2 : 1e-3;
+  const char* unit = whole ? "GOP/s" : "GFLOP/s";
   return {text("gemm/", type, "/", m, "x", n, "x", k, form), unit, 2e-9 * double(m * n * k), tolerance};
 }
 
