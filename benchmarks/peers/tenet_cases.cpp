@@ -52,6 +52,20 @@ Run product(Product p) {
   return forward([](const auto& x, const auto& y) { return matmul(x, y); }, a, b);
 }
 
+/// Products of 8 bits have no operation on tensors; this is their kernel.
+template <class A>
+Run integer_product(Product p) {
+  const auto a = empty<A>({p.m, p.k});
+  const auto b = empty<std::int8_t>(p.b_transposed ? Shape{p.n, p.k} : Shape{p.k, p.n});
+  fill(a.data(), a.numel(), 1);
+  fill(b.data(), b.numel(), 2);
+  const cpu::MatrixView<std::int8_t> view{b.data(), b.size(1), 1};
+  return [=, c = empty<std::int32_t>({p.m, p.n})] {
+    cpu::gemm_int8<A>(p.m, p.n, p.k, {a.data(), p.k, 1}, p.b_transposed ? view.transposed() : view, c.data(), p.n);
+    return last(c);
+  };
+}
+
 /// The gradient of `output` with respect to `input`, over and over through one graph.
 Run gradient(Tensor<float> output, Tensor<float> input) {
   const auto g = numbers(output.shape(), 3);
@@ -213,7 +227,11 @@ std::vector<Case> cases() {
   all.push_back(
       {optimizer("adamw"), [] { return optimizer_step<optim::AdamW>(optim::AdamWOptions{.lr = learning_rate}); }});
   for (const Product& p : products()) all.push_back({p.work("f32"), [p] { return product<float>(p); }});
-  for (const Product& p : narrow_products()) all.push_back({p.work("bf16"), [p] { return product<bfloat16>(p); }});
+  for (const Product& p : common_products()) {
+    all.push_back({p.work("bf16"), [p] { return product<bfloat16>(p); }});
+    all.push_back({p.work("s8s8"), [p] { return integer_product<std::int8_t>(p); }});
+    all.push_back({p.work("u8s8"), [p] { return integer_product<std::uint8_t>(p); }});
+  }
   return all;
 }
 

@@ -14,6 +14,16 @@ std::string text(const Parts&... parts) {
   return out.str();
 }
 
+const Product wide{256, 1024, 1024}, row{1, 1024, 1024, false, true};
+
+/// The numbers of fill(float*) times 64, plus `shift`.
+template <class T>
+void fill_small(T* to, std::int64_t n, unsigned seed, float shift) {
+  std::vector<float> numbers(static_cast<std::size_t>(n));
+  fill(numbers.data(), n, seed, 64);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(numbers[std::size_t(i)] + shift);
+}
+
 Work microseconds(const std::string& name, double amount = 1) { return {name, "us", amount}; }
 
 }  // namespace
@@ -30,8 +40,10 @@ bool add_library(Library library) {
 
 Work Product::work(const std::string& type) const {
   const char* form = a_transposed ? "/tn" : b_transposed ? "/nt" : "";
-  const double tolerance = type == "bf16" ? 2e-2 : 1e-3;
-  return {text("gemm/", type, "/", m, "x", n, "x", k, form), "GFLOP/s", 2e-9 * double(m * n * k), tolerance};
+  const bool whole = type == "s8s8" || type == "u8s8";
+  const double tolerance = whole ? 0 : type == "bf16" ? 2e-2 : 1e-3;
+  const char* unit = whole ? "GOP/s" : "GFLOP/s";
+  return {text("gemm/", type, "/", m, "x", n, "x", k, form), unit, 2e-9 * double(m * n * k), tolerance};
 }
 
 std::vector<Product> plain_products() {
@@ -47,10 +59,12 @@ std::vector<Product> products() {
     all.push_back({p.m, p.n, p.k, false, true});
     all.push_back({p.m, p.n, p.k, true, false});
   }
+  all.push_back(wide);
+  all.push_back(row);
   return all;
 }
 
-std::vector<Product> narrow_products() { return {{256, 1024, 1024}, {1024, 1024, 1024}, {1, 1024, 1024, false, true}}; }
+std::vector<Product> common_products() { return {wide, {1024, 1024, 1024}, row}; }
 
 Work Convolution::work(const std::string& pass) const {
   const std::string strides = stride > 1 ? text("s", stride) : "", parts = groups > 1 ? text("g", groups) : "";
@@ -82,6 +96,9 @@ void fill(float* to, std::int64_t n, unsigned seed, float scale) {
     to[i] = scale * (float(state >> 40) * 0x1p-23f - 1);  // 24 bits
   }
 }
+
+void fill(std::int8_t* to, std::int64_t n, unsigned seed) { fill_small(to, n, seed, 0); }
+void fill(std::uint8_t* to, std::int64_t n, unsigned seed) { fill_small(to, n, seed, 64); }
 
 void fill_labels(std::int64_t* to, std::int64_t n, std::int64_t classes) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = i * 7 % classes;

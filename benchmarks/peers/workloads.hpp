@@ -13,11 +13,12 @@ struct Product {
   bool a_transposed = false, b_transposed = false;
   Work work(const std::string& type) const;  ///< "gemm/<type>/MxNxK", with "/nt" or "/tn" where transposed
 };
-/// The products of training: plain, a b^T (a layer) and a^T b (its weight's gradient) of each shape.
-std::vector<Product> products();
+/// Of float and the types narrower than it, one with a single row among them.
+std::vector<Product> common_products();
+/// Of float besides.
 std::vector<Product> plain_products();
-/// Of types narrower than float.
-std::vector<Product> narrow_products();
+/// Those of training: plain, a b^T (a layer) and a^T b (its weight's gradient) of each shape; and the common ones.
+std::vector<Product> products();
 
 struct Convolution {
   std::int64_t in, out, kernel, size, batch, padding = 0, stride = 1, groups = 1;
@@ -46,6 +47,9 @@ std::vector<int> lenet_batches();
 
 /// n numbers in [-scale, scale), the same for the same `seed` in every library.
 void fill(float* to, std::int64_t n, unsigned seed, float scale = 1);
+/// The same in 1/64, so small that pairs of products of 8 bits fit into 16; those without a sign are moved up.
+void fill(std::int8_t* to, std::int64_t n, unsigned seed);
+void fill(std::uint8_t* to, std::int64_t n, unsigned seed);
 /// Classes of n examples.
 void fill_labels(std::int64_t* to, std::int64_t n, std::int64_t classes);
 /// The scale of the i-th parameter of a network, from its sizes: that of the usual initialization.
