@@ -155,6 +155,48 @@ TEST(Map, GivesTheSameBitsOnEveryInstructionSetAndNumberOfThreads) {
   set_num_threads(threads);
 }
 
+// Sum, difference and first of two inputs.
+struct Three {
+  template <class T>
+  cpu::Values<T, 3> operator()(T a, T b) const {
+    return {{a + b, a - b, a}};
+  }
+};
+
+template <class T>
+void check_many(const std::vector<int64_t>& shape) {
+  for (const auto& out_layout : test::dense_layouts(shape))
+    for (const auto& a_layout : test::layouts(shape))
+      for (const auto& b_layout : {test::dense_layouts(shape)[0], test::layouts(shape).back()})
+        for (const bool wanted : {true, false}) {
+          StridedArray<T> sum(out_layout), difference(out_layout), first(out_layout), a(a_layout), b(b_layout);
+          a.fill(1);
+          b.fill(2);
+          T* const out[] = {sum.span().data, wanted ? difference.span().data : nullptr, first.span().data};
+          const cpu::Strided<const T> in[] = {a.view(), b.view()};
+          cpu::map_many<3, 2>(Three{}, sum.rank(), shape.data(), out, sum.span().strides, in);
+          const auto expect = [&](StridedArray<T>& array, auto expected) {
+            array.each([&](T& value, const std::vector<int64_t>& index) {
+              ASSERT_EQ(value, T(expected(cpu::compute_t<T>(a.at(index)), cpu::compute_t<T>(b.at(index)))))
+                  << ::testing::PrintToString(shape);
+            });
+            ASSERT_TRUE(array.gaps_untouched());
+          };
+          expect(sum, [](auto x, auto y) { return x + y; });
+          expect(difference, [&](auto x, auto y) { return wanted ? x - y : decltype(x)(77); });
+          expect(first, [](auto x, auto) { return x; });
+        }
+}
+
+TEST(MapMany, TakesAnyLayout) {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{}, {1}, {0}, {7}, {3, 0, 2}, {3, 4, 5}, {2, 700}, {700, 3}, {3, 2, 300}}) {
+    check_many<float>(shape);
+    check_many<half>(shape);
+  }
+  check_many<double>({33000, 2});
+}
+
 TEST(Map, RejectsTooManyDimensions) {
   const int64_t shape[] = {1, 1, 1, 1, 1, 1, 1, 1, 2}, strides[] = {4, 4, 4, 4, 4, 4, 4, 4, 2};
   float x[4] = {};

@@ -28,7 +28,7 @@ struct ReducePlan {
 inline ReducePlan plan_reduction(int rank, const int64_t* shape, const int64_t* strides, uint32_t reduced,
                                  bool ordered) {
   if (rank > max_rank) throw ShapeError(text({"expected at most ", max_rank, " dimensions, got ", rank}));
-  int64_t sizes[2][max_rank], in[2][max_rank], order[2][max_rank];
+  int64_t sizes[2][max_rank] = {}, in[2][max_rank], order[2][max_rank];
   int dims[2] = {0, 0};
   for (int d = 0; d < rank; ++d) {
     const int side = reduced >> d & 1;
