@@ -12,9 +12,6 @@
 
 #if defined(__clang__) && TENET_X86
 #include <xmmintrin.h>
-#elif defined(__GNUC__) && !defined(__clang__)
-// Loops with a function that may set errno do not vectorize, and only a declaration tells g++ that one need not.
-extern "C" decltype(::sqrtf) sqrtf __attribute__((const));
 #endif
 
 namespace tenet {
@@ -162,7 +159,7 @@ TENET_ALWAYS_INLINE float sqrt(float x) {
 #if defined(__clang__) && TENET_X86
   return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));  // the library's may set errno, which forbids vectors
 #else
-  return ::sqrtf(x);
+  return std::sqrt(x);
 #endif
 }
 TENET_ALWAYS_INLINE double sqrt(double x) { return std::sqrt(x); }
