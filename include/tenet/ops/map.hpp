@@ -12,7 +12,8 @@
 // - + - * / and comparisons; exp, expm1, log, log1p, sqrt, tanh, sigmoid, erf, sin, cos, pow, abs, square, relu,
 //   maximum or max, minimum or min, where. Call them without a namespace, as above, or with tenet::, but not std::.
 // - No branches: where(x > 0, x, 0.1 * x) vectorizes, if does not. The derivatives are those of the value chosen alone.
-//   sin, cos, pow, and in double all transcendental functions are calls of the standard library, one element a time.
+//   sin, cos, pow, and in double all transcendental functions are calls of the standard library, one element a time;
+//   so goes sqrt with g++, though without a call.
 // - Declare variables with auto, and a new one for each step: the type tells what inputs a value depends on, and those
 //   of a + b are more than those of a.
 // - Captures are numbers, by value: [slope](auto x) {...}. A lambda is copied as bytes, to run again in backward, so

@@ -15,13 +15,6 @@ namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-template <class T>
-void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y);
-template <class T>
-void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx);
-template <class T>
-void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw);
-
 namespace detail {
 
 // Elements of each tensor.
@@ -64,39 +57,15 @@ void conv2d_backward_weight_product(const Conv2dShape& s, const T* x, const T* d
   gemm<T>(s.o, k, s.n, {dy, 1, s.o}, {x, k, 1}, dw, k);
 }
 
-// half and bfloat16: through float, rounded once.
-template <class T>
-void conv2d_forward_widened(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
-  const Conv2dSizes size(s);
-  float* const wide_x = scratch<float>(Scratch::conv_widened, size.x + size.w + s.o + size.y);
-  float *const wide_w = wide_x + size.x, *const wide_bias = wide_w + size.w, *const wide_y = wide_bias + s.o;
-  convert_all(size.x, wide_x, x);
-  convert_all(size.w, wide_w, w);
-  if (bias) convert(s.o, wide_bias, bias);
-  conv2d_forward<float>(s, wide_x, wide_w, bias ? wide_bias : nullptr, wide_y);
-  convert_all(size.y, y, wide_y);
-}
-
-template <class T>
-void conv2d_backward_data_widened(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
-  const Conv2dSizes size(s);
-  float* const wide_dy = scratch<float>(Scratch::conv_widened, size.y + size.w + size.x);
-  float *const wide_w = wide_dy + size.y, *const wide_dx = wide_w + size.w;
-  convert_all(size.y, wide_dy, dy);
-  convert_all(size.w, wide_w, w);
-  conv2d_backward_data<float>(s, wide_dy, wide_w, wide_dx);
-  convert_all(size.x, dx, wide_dx);
-}
-
-template <class T>
-void conv2d_backward_weight_widened(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
-  const Conv2dSizes size(s);
-  float* const wide_x = scratch<float>(Scratch::conv_widened, size.x + size.y + size.w);
-  float *const wide_dy = wide_x + size.x, *const wide_dw = wide_dy + size.y;
-  convert_all(size.x, wide_x, x);
-  convert_all(size.y, wide_dy, dy);
-  conv2d_backward_weight<float>(s, wide_x, wide_dy, wide_dw);
-  convert_all(size.w, dw, wide_dw);
+// half and bfloat16: f(a, b, out) on copies of float, whose results are rounded once.
+template <class T, class F>
+void through_float(int64_t a_size, const T* a, int64_t b_size, const T* b, int64_t size, T* out, F f) {
+  float* const wide_a = scratch<float>(Scratch::conv_widened, a_size + b_size + size);
+  float *const wide_b = wide_a + a_size, *const wide_out = wide_b + b_size;
+  convert_all(a_size, wide_a, a);
+  convert_all(b_size, wide_b, b);
+  f(static_cast<const float*>(wide_a), static_cast<const float*>(wide_b), wide_out);
+  convert_all(size, out, static_cast<const float*>(wide_out));
 }
 
 // Nothing to sum.
@@ -114,7 +83,14 @@ inline constexpr bool has_vector_kernels = std::is_same_v<T, float> || std::is_s
 template <class T>
 void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
   using namespace detail;
-  if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_forward_widened(s, x, w, bias, y);
+  if constexpr (FloatElement<T> && !has_vector_kernels<T>) {
+    const Conv2dSizes size(s);
+    float* const wide_bias = bias ? scratch<float>(Scratch::conv_bias, s.o) : nullptr;
+    if (bias) convert(s.o, wide_bias, bias);
+    return through_float(size.x, x, size.w, w, size.y, y, [&](const float* wide_x, const float* wide_w, float* wide_y) {
+      conv2d_forward<float>(s, wide_x, wide_w, wide_bias, wide_y);
+    });
+  }
   if (!nothing_empty(s)) return conv2d_forward_empty(s, bias, y);
   if (covers_image(s)) return conv2d_forward_product(s, x, w, bias, y);
   if constexpr (std::is_same_v<T, float>) {
@@ -133,7 +109,12 @@ void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias,
 template <class T>
 void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
   using namespace detail;
-  if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_backward_data_widened(s, dy, w, dx);
+  if constexpr (FloatElement<T> && !has_vector_kernels<T>) {
+    const Conv2dSizes size(s);
+    return through_float(size.y, dy, size.w, w, size.x, dx, [&](const float* a, const float* b, float* out) {
+      conv2d_backward_data<float>(s, a, b, out);
+    });
+  }
   if (!nothing_empty(s)) return void(std::fill_n(dx, Conv2dSizes(s).x, T(0)));
   if (covers_image(s)) return conv2d_backward_data_product(s, dy, w, dx);
   if constexpr (std::is_same_v<T, float>) {
@@ -156,7 +137,12 @@ void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) 
 template <class T>
 void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
   using namespace detail;
-  if constexpr (FloatElement<T> && !has_vector_kernels<T>) return conv2d_backward_weight_widened(s, x, dy, dw);
+  if constexpr (FloatElement<T> && !has_vector_kernels<T>) {
+    const Conv2dSizes size(s);
+    return through_float(size.x, x, size.y, dy, size.w, dw, [&](const float* a, const float* b, float* out) {
+      conv2d_backward_weight<float>(s, a, b, out);
+    });
+  }
   if (!nothing_empty(s)) return void(std::fill_n(dw, Conv2dSizes(s).w, T(0)));
   if (covers_image(s)) return conv2d_backward_weight_product(s, x, dy, dw);
   if constexpr (std::is_same_v<T, float>) {

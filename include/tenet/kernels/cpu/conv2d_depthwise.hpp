@@ -82,22 +82,22 @@ struct DepthwiseWeight {
 // What one plane looks like, and where its taps are.
 struct DepthwisePlan {
   static constexpr int64_t spare = 8;  // pixels after a plane that vectors may read
-  ImageLayout image;
-  int64_t taps, pixels;  // pixels: of the output by the image's pitch, a multiple of 8
+  int64_t pitch, plane;                // of the padded image, spare pixels included
+  int64_t taps, pixels;                // pixels: of the output by that pitch, a multiple of 8
   int64_t offset[64];
 
-  explicit DepthwisePlan(const Conv2dShape& s) : image(image_layout(s, 1)), taps(s.kh * s.kw) {
-    pixels = ((s.oh - 1) * image.pitch + s.ow + 7) / 8 * 8;
-    for (int64_t t = 0; t < taps; ++t) {
-      offset[t] = t / s.kw * s.dil_h * image.pitch + t % s.kw * s.dil_w;
-    }
+  explicit DepthwisePlan(const Conv2dShape& s)
+      : pitch(s.w + 2 * s.pad_w),
+        plane((s.h + 2 * s.pad_h) * pitch + spare),
+        taps(s.kh * s.kw),
+        pixels(((s.oh - 1) * pitch + s.ow + 7) / 8 * 8) {
+    for (int64_t t = 0; t < taps; ++t) offset[t] = t / s.kw * s.dil_h * pitch + t % s.kw * s.dil_w;
   }
-  int64_t plane() const { return image.plane + spare; }
 
   // Copies a plane [h, w] between zeros that are already there.
   void copy(const Conv2dShape& s, const float* from, float* to) const {
-    to += s.pad_h * image.pitch + s.pad_w;
-    for (int64_t row = 0; row < s.h; ++row) std::copy_n(from + row * s.w, s.w, to + row * image.pitch);
+    to += s.pad_h * pitch + s.pad_w;
+    for (int64_t row = 0; row < s.h; ++row) std::copy_n(from + row * s.w, s.w, to + row * pitch);
   }
 };
 
@@ -109,16 +109,16 @@ TENET_NOINLINE inline void conv2d_forward_depthwise(const Conv2dShape& s, const 
   const detail::DepthwisePlan plan(s);
   const int64_t together = s.o / s.c, work = plan.pixels * plan.taps * together;
   parallel_for(s.n * s.c, (int64_t{1} << 18) / work + 1, [&](int64_t begin, int64_t end) {
-    float* const in = scratch<float>(Scratch::conv_images, plan.plane() + plan.pixels);
-    float* const out = in + plan.plane();
-    std::fill_n(in, plan.plane(), 0.0f);
+    float* const in = scratch<float>(Scratch::conv_images, plan.plane + plan.pixels);
+    float* const out = in + plan.plane;
+    std::fill_n(in, plan.plane, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
       plan.copy(s, x + i * s.h * s.w, in);
       for (int64_t o = i % s.c * together; o < (i % s.c + 1) * together; ++o) {
         vectorized<detail::DepthwiseForward>(plan.pixels, static_cast<const float*>(in), plan.taps, &plan.offset[0],
                                              w + o * plan.taps, bias ? bias[o] : 0.0f, out);
         float* to = y + (i / s.c * s.o + o) * s.oh * s.ow;
-        for (int64_t row = 0; row < s.oh; ++row) std::copy_n(out + row * plan.image.pitch, s.ow, to + row * s.ow);
+        for (int64_t row = 0; row < s.oh; ++row) std::copy_n(out + row * plan.pitch, s.ow, to + row * s.ow);
       }
     }
   });
@@ -131,9 +131,9 @@ TENET_NOINLINE inline void conv2d_backward_weight_depthwise(const Conv2dShape& s
   const detail::DepthwisePlan plan(s);
   const int64_t together = s.o / s.c, work = s.n * plan.pixels * plan.taps * together;
   parallel_for(s.c, (int64_t{1} << 18) / work + 1, [&](int64_t begin, int64_t end) {
-    float* const in = scratch<float>(Scratch::conv_images, plan.plane() + plan.pixels);
-    float* const gradient = in + plan.plane();  // zero between the rows
-    std::fill_n(in, plan.plane() + plan.pixels, 0.0f);
+    float* const in = scratch<float>(Scratch::conv_images, plan.plane + plan.pixels);
+    float* const gradient = in + plan.plane;  // zero between the rows
+    std::fill_n(in, plan.plane + plan.pixels, 0.0f);
     std::fill(dw + begin * together * plan.taps, dw + end * together * plan.taps, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t image = 0; image < s.n; ++image) {
@@ -141,7 +141,7 @@ TENET_NOINLINE inline void conv2d_backward_weight_depthwise(const Conv2dShape& s
         for (int64_t o = i * together; o < (i + 1) * together; ++o) {
           const float* from = dy + (image * s.o + o) * s.oh * s.ow;
           for (int64_t row = 0; row < s.oh; ++row) {
-            std::copy_n(from + row * s.ow, s.ow, gradient + row * plan.image.pitch);
+            std::copy_n(from + row * s.ow, s.ow, gradient + row * plan.pitch);
           }
           vectorized<detail::DepthwiseWeight>(plan.pixels, static_cast<const float*>(gradient),
                                               static_cast<const float*>(in), plan.taps, &plan.offset[0],

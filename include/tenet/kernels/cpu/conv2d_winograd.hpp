@@ -124,16 +124,15 @@ struct WinogradPiece {
 TENET_NOINLINE inline void winograd_forward(const WinogradPiece& p, const float* x, float* buffer, float* numbers) {
   const Conv2dShape& s = p.s;
   const int64_t tiles = p.columns(), pitch = tile_out * tiles + 2;
-  const int64_t left = s.pad_w, right = std::min(s.w, pitch - s.pad_w);
   std::fill_n(buffer, tile_in * pitch, 0.0f);
   for (int64_t row = 0; row < p.count; ++row) {
     for (int64_t c = 0; c < s.c; ++c) {
       const float* plane = x + (p.image(row) * s.c + c) * s.h * s.w;
       for (int64_t i = 0; i < tile_in; ++i) {
         const int64_t y = p.top(row) + i - s.pad_h;
-        float* to = buffer + i * pitch + left;
-        if (y >= 0 && y < s.h) std::copy_n(plane + y * s.w, right, to);
-        else std::fill_n(to, right, 0.0f);
+        float* to = buffer + i * pitch + s.pad_w;
+        if (y >= 0 && y < s.h) std::copy_n(plane + y * s.w, s.w, to);
+        else std::fill_n(to, s.w, 0.0f);
       }
       vectorized<WinogradInput>(static_cast<const float*>(buffer), tiles, buffer + tile_in * pitch,
                                 numbers + c * p.tiles() + row * tiles, s.c * p.tiles());

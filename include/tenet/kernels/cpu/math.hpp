@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#if defined(__clang__) && TENET_X86
+#if TENET_X86
 #include <xmmintrin.h>
 #endif
 
@@ -156,8 +156,8 @@ TENET_ALWAYS_INLINE double erf(double x) { return std::erf(x); }
 
 /// Square root, correctly rounded.
 TENET_ALWAYS_INLINE float sqrt(float x) {
-#if defined(__clang__) && TENET_X86
-  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));  // the library's may set errno, which forbids vectors
+#if TENET_X86
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));  // the library's may set errno: a call for each element
 #else
   return std::sqrt(x);
 #endif

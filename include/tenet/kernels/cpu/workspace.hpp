@@ -24,6 +24,7 @@ enum class Scratch {
   conv_tables,
   conv_offsets,
   conv_widened,
+  conv_bias,
   count
 };
 
