@@ -9,4 +9,5 @@
 #include <tenet/nn/nn.hpp>
 #include <tenet/ops/ops.hpp>
 #include <tenet/optim/optim.hpp>
+#include <tenet/prune/prune.hpp>
 #include <tenet/version.hpp>

@@ -67,7 +67,7 @@ class ModuleTensor : public Tensor<T> {
 
  private:
   TENET_TAG static Tensor<T> copy(const ModuleTensor& o) {
-    if (!o) return {};
+    if (!o.defined()) return {};  // ! of a Tensor<bool> is an operation
     if (state::clones) {
       for (const ClonedTensor& c : *state::clones) {
         if (c.from == o.impl()) return Tensor<T>(c.to);

@@ -1,0 +1,16 @@
+// The formats of compressed weights, for loading states that hold them.
+#pragma once
+
+#include <tenet/prune/mask.hpp>
+
+namespace tenet::prune {
+inline namespace TENET_CONFIG {
+
+/// Readers for LoadOptions: `load(model, path, {.formats = prune::formats()})`.
+template <class T = float>
+std::vector<nn::WeightReader<T>> formats() {
+  return {{"masked", &Masked<T>::read}};
+}
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet::prune

@@ -1,0 +1,6 @@
+// Pruning, and other ways to make a trained model smaller.
+#pragma once
+
+#include <tenet/prune/formats.hpp>
+#include <tenet/prune/mask.hpp>
+#include <tenet/prune/methods.hpp>
