@@ -4,3 +4,4 @@
 #include <tenet/prune/formats.hpp>
 #include <tenet/prune/mask.hpp>
 #include <tenet/prune/methods.hpp>
+#include <tenet/prune/schedule.hpp>
