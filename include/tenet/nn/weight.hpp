@@ -37,6 +37,9 @@ struct WeightFormat {
   /// Whether the layer's dense weight stays beside the format.
   virtual bool keeps_parameter() const { return false; }
 
+  /// Whether its tensors can take the values of a state of this format as they are; else it is read anew.
+  virtual bool fits([[maybe_unused]] const StateDict& part) const { return true; }
+
   /// linear() with this weight.
   virtual Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& parameter, const Tensor<T>& bias) const {
     return tenet::linear(x, dense(parameter), bias);
@@ -130,7 +133,8 @@ class FormatChanges {
       stored = std::string_view(key).substr(begin, end - begin);
       part.emplace_back(key.substr(end + 1), tensor);
     }
-    if (stored.empty() || stored == weight.format_name()) return;
+    if (stored.empty()) return;
+    if (stored == weight.format_name() && (!weight.format() || weight.format()->fits(part))) return;
     const Shape shape = weight.full_shape();
     std::shared_ptr<WeightFormat<float>> format;
     if (stored != "dense") {

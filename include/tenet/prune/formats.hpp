@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/prune/mask.hpp>
+#include <tenet/prune/sparse.hpp>
 
 namespace tenet::prune {
 inline namespace TENET_CONFIG {
@@ -9,7 +10,7 @@ inline namespace TENET_CONFIG {
 /// Readers for LoadOptions: `load(model, path, {.formats = prune::formats()})`.
 template <class T = float>
 std::vector<nn::WeightReader<T>> formats() {
-  return {{"masked", &Masked<T>::read}};
+  return {{"masked", &Masked<T>::read}, {"sparse", &Sparse<T>::read}};
 }
 
 }  // namespace TENET_CONFIG

@@ -5,3 +5,5 @@
 #include <tenet/prune/mask.hpp>
 #include <tenet/prune/methods.hpp>
 #include <tenet/prune/schedule.hpp>
+#include <tenet/prune/shrink.hpp>
+#include <tenet/prune/sparse.hpp>
