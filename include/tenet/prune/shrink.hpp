@@ -1,0 +1,184 @@
+// Physical shrinking: channels that structured pruning left without use disappear, and with them the inputs of the
+// layer that follows.
+//
+// The layers get new, smaller parameters: make optimizers afterwards. A forward() that names sizes, as
+// view({-1, 50 * 4 * 4}), has to be written without: flatten(x, 1).
+#pragma once
+
+#include <tenet/nn/activation.hpp>
+#include <tenet/nn/container.hpp>
+#include <tenet/nn/conv.hpp>
+#include <tenet/nn/dropout.hpp>
+#include <tenet/nn/flatten.hpp>
+#include <tenet/nn/linear.hpp>
+#include <tenet/nn/pooling.hpp>
+#include <tenet/ops/index.hpp>
+#include <tenet/prune/mask.hpp>
+
+namespace tenet::prune {
+inline namespace TENET_CONFIG {
+
+namespace detail {
+
+using Channels = Tensor<std::int64_t>;
+
+/// Leaves entries `keep` of dimension `dim` of the weight seen in shape `as`, then of shape `to`.
+template <class T>
+void keep_channels(nn::Weight<T>& weight, const Shape& as, int dim, const Channels& keep, const Shape& to) {
+  const auto part = [&](const auto& x) { return reshape(index_select(reshape(x, as), dim, keep), to); };
+  const bool trains = weight.requires_grad();
+  const Tensor<bool> mask = weight.format() ? part(mask_of("shrink", "weight", weight)) : Tensor<bool>();
+  weight = nn::Weight<T>(part(static_cast<const Tensor<T>&>(weight)));
+  weight.requires_grad_(trains);
+  if (mask && !all(mask).item()) weight.set_format(std::make_shared<Masked<T>>(mask));
+}
+
+/// Whether a layer adds zeros around its input, so that a constant channel is none at the edges.
+template <class Layer>
+bool pads(const Layer& layer) {
+  if constexpr (requires { layer.options.padding; }) return layer.options.padding.h || layer.options.padding.w;
+  else return false;
+}
+template <class Layer>
+void check_groups(const Layer& layer) {
+  if constexpr (requires { layer.options.groups; }) {
+    if (layer.options.groups != 1) {
+      throw Error(text({"shrink: expected a convolution of one group, got ", layer.options.groups}));
+    }
+  }
+}
+
+/// shrink(); without `between` a channel goes only if its bias is 0.
+template <class T, class A, class B, class F = std::nullptr_t>
+std::int64_t shrink_pair(A& first, B& next, F between = {}) {
+  const no_grad guard;
+  check_groups(first);
+  check_groups(next);
+  masked("shrink", "first.weight", first.weight);
+  masked("shrink", "next.weight", next.weight);
+  const Tensor<T> w = first.weight.dense(), v = next.weight.dense();
+  const std::int64_t channels = w.size(0), inputs = v.size(1), outputs = v.size(0);
+  if (channels == 0 || outputs == 0 || inputs % channels || (v.dim() == 4 && inputs != channels)) {
+    throw ShapeError(
+        text({"shrink: the inputs of a weight ", v.shape(), " are not those that come from a weight ", w.shape()}));
+  }
+  const std::int64_t rest = v.numel() / outputs / channels;
+  const Tensor<T> by_channel = reshape(v, {outputs, channels, rest});
+  // A channel without weights is the same everywhere: what stands between the layers makes of its bias.
+  const Tensor<bool> dead = !any(reshape(w, {channels, -1}), {1});
+  const Tensor<bool> unused = !any(by_channel, {0, 2});
+  constexpr bool known = !std::is_null_pointer_v<F>;
+  Tensor<T> constant = first.bias ? first.bias.detach().clone() : zeros<T>({channels});
+  if constexpr (known) constant = between(constant);
+  const Tensor<bool> silent = constant == T(0);
+  const bool folds = known && next.bias && !pads(next);
+  const Tensor<bool> goes = unused | (dead & (folds ? ones<bool>({channels}) : silent));
+  Channels keep = select(nonzero(!goes), 1, 0);
+  if (keep.numel() == 0) keep = zeros<std::int64_t>({1});
+  if (keep.numel() == channels) return 0;
+  if (folds) {
+    const Tensor<bool> folded = index_fill(goes & !unused, 0, keep, false);
+    next.bias.add_(sum(by_channel * view(where(folded, constant, T(0)), {1, channels, 1}), {1, 2}));
+  }
+  Dims first_shape = w.shape(), next_shape = v.shape();
+  first_shape[0] = keep.numel();
+  next_shape[1] = inputs / channels * keep.numel();
+  keep_channels(first.weight, w.shape(), 0, keep, first_shape);
+  keep_channels(next.weight, {outputs, channels, rest}, 1, keep, next_shape);
+  if (first.bias) {
+    const bool trains = first.bias.requires_grad();
+    first.bias = nn::Parameter<T>(index_select(first.bias.detach(), 0, keep));
+    first.bias.requires_grad_(trains);
+  }
+  return channels - keep.numel();
+}
+
+template <class X, class... Of>
+inline constexpr bool one_of = (std::is_same_v<X, Of> || ...);
+
+/// Layers that map each element by itself.
+template <class M>
+inline constexpr bool is_activation =
+    one_of<M, nn::ReLU, nn::LeakyReLU, nn::ELU, nn::GELU, nn::SiLU, nn::Sigmoid, nn::Hardtanh, nn::ReLU6, nn::SELU,
+           nn::Hardswish, nn::Mish, nn::Tanh, nn::Softplus>;
+/// Layers that keep channels apart, and in their order, and a constant one as it is.
+template <class M>
+inline constexpr bool is_neutral = one_of<M, nn::MaxPool2d, nn::Flatten, nn::Dropout, nn::Identity>;
+
+template <class M>
+concept WeightLayer = requires(M& m) {
+  requires nn::IsWeight<decltype(m.weight)>;
+  m.bias;
+};
+
+template <std::size_t from, std::size_t to, class Net, class X>
+X through(Net& net, X x) {
+  if constexpr (from == to) {
+    return x;
+  } else {
+    auto& layer = net.template get<from>();
+    if constexpr (is_activation<std::remove_cvref_t<decltype(layer)>>) return through<from + 1, to>(net, layer(x));
+    else return through<from + 1, to>(net, x);
+  }
+}
+
+/// Shrinks layer I with the next one that has weights, J at the least; then that one with its next.
+template <std::size_t I, std::size_t J, class... M>
+std::int64_t shrink_from(nn::Sequential<M...>& net) {
+  if constexpr (J < sizeof...(M)) {
+    auto &first = net.template get<I>(), &layer = net.template get<J>();
+    using First = std::remove_cvref_t<decltype(first)>;
+    using Layer = std::remove_cvref_t<decltype(layer)>;
+    if constexpr (!WeightLayer<First>) {
+      return shrink_from<J, J + 1>(net);
+    } else if constexpr (WeightLayer<Layer>) {
+      using T = element_t<decltype(first.weight)>;
+      const std::int64_t removed =
+          shrink_pair<T>(first, layer, [&](Tensor<T> x) { return through<I + 1, J>(net, std::move(x)); });
+      return removed + shrink_from<J, J + 1>(net);
+    } else if constexpr (is_activation<Layer> || is_neutral<Layer>) {
+      if constexpr (std::is_same_v<Layer, nn::Flatten>) {
+        if (layer.start_dim != 1) return shrink_from<J, J + 1>(net);
+      }
+      return shrink_from<I, J + 1>(net);
+    } else {
+      return shrink_from<J, J + 1>(net);
+    }
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace detail
+
+/// Removes the output channels of `first` without which `next`, the layer that reads them, answers the same, and
+/// returns how many. Those are channels whose weights are all 0, and channels for which all weights of `next` are 0;
+/// one channel stays. Layers are Conv2d of one group and Linear; if `next` is Linear behind a flattened image, each
+/// channel gives it as many features in a row. Masks shrink with the weights.
+///
+/// `between` is the activation between the layers, such as nn::ReLU(): a channel without weights is between(its bias)
+/// everywhere, which is added to the bias of `next`. If `next` has no bias, or pads its input, channels for which that
+/// is not 0 stay. Pooling, dropout and flattening in between do not count. Answers differ by rounding only.
+///
+/// Throws ShapeError if the layers' sizes do not fit, Error for groups and for weights neither dense nor pruned.
+template <class A, class B, class F>
+std::int64_t shrink(A& first, B& next, F between) {
+  using T = element_t<decltype(first.weight)>;
+  return detail::shrink_pair<T>(first, next, [&](const Tensor<T>& x) { return between(x); });
+}
+/// The same behind any activation that is 0 at 0: a channel without weights stays unless its bias is 0 too.
+template <class A, class B>
+std::int64_t shrink(A& first, B& next) {
+  return detail::shrink_pair<element_t<decltype(first.weight)>>(first, next);
+}
+
+/// The same for each two layers with weights in a row, where activations, MaxPool2d, Dropout, Flatten(1) and Identity
+/// alone stand between them. Returns the number of channels removed.
+template <class... M>
+std::int64_t shrink(nn::Sequential<M...>& net) {
+  if constexpr (sizeof...(M) > 0) return detail::shrink_from<0, 1>(net);
+  else return 0;
+}
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet::prune
