@@ -84,4 +84,46 @@ struct BCEWithLogitsLoss : Module<BCEWithLogitsLoss> {
   }
 };
 
+/// The divergence of logarithms of probabilities from a target; see kl_div(). See torch.nn.KLDivLoss.
+struct KLDivLoss : Module<KLDivLoss> {
+  KlDivOptions options;
+  TENET_MODULE()
+  TENET_TAG explicit KLDivLoss(KlDivOptions o = {}) : options(o) {}
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(const X& x, const tensor_t<X>& target) const {
+    return kl_div(x, target, options);
+  }
+};
+
+struct DistillationOptions {
+  double temperature = 4;
+  double alpha = 0.9;  ///< in [0, 1]: the teacher's part; the labels have the rest
+};
+
+/// What a student learns from a teacher: alpha temperature^2 KL(softmax(teacher / temperature) | softmax(student /
+/// temperature)) + (1 - alpha) cross_entropy(student, labels), averaged over the batch. Logits are [n, classes]; the
+/// teacher's get no gradient. Throws Error for options out of range. Hinton, Vinyals and Dean, "Distilling the
+/// Knowledge in a Neural Network", 2015.
+struct DistillationLoss : Module<DistillationLoss> {
+  DistillationOptions options;
+  TENET_MODULE()
+  TENET_TAG explicit DistillationLoss(DistillationOptions o = {}) : options(o) {
+    if (!(o.temperature > 0) || !(o.alpha >= 0 && o.alpha <= 1)) {
+      throw Error(text(
+          {"DistillationLoss: expected temperature > 0 and alpha in [0, 1], got ", o.temperature, " and ", o.alpha}));
+    }
+  }
+  template <TensorLike X>
+  TENET_TAG tensor_t<X> forward(const X& student, const tensor_t<X>& teacher,
+                                const Tensor<std::int64_t>& labels) const {
+    using T = element_t<X>;
+    const auto soft = [&](const tensor_t<X>& logits) { return log_softmax(logits * T(1 / options.temperature), 1); };
+    const tensor_t<X> divergence =
+        kl_div(soft(student), soft(teacher.detach()), {.reduction = Reduction::sum, .log_target = true});
+    const double rows = double(student.size(0));
+    const double weight = options.alpha * options.temperature * options.temperature / rows;
+    return divergence * T(weight) + cross_entropy(student, labels) * T(1 - options.alpha);
+  }
+};
+
 }  // namespace tenet::nn

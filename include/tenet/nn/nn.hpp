@@ -9,6 +9,7 @@
 #include <tenet/nn/flatten.hpp>
 #include <tenet/nn/init.hpp>
 #include <tenet/nn/linear.hpp>
+#include <tenet/nn/lora.hpp>
 #include <tenet/nn/loss.hpp>
 #include <tenet/nn/module.hpp>
 #include <tenet/nn/parameter.hpp>

@@ -7,6 +7,7 @@
 #include <tenet/ops/binary_cross_entropy.hpp>
 #include <tenet/ops/cross_entropy.hpp>
 #include <tenet/ops/reduction.hpp>
+#include <tenet/ops/select.hpp>
 #include <tenet/ops/unary.hpp>
 
 namespace tenet {
@@ -14,6 +15,11 @@ namespace tenet {
 struct SmoothL1LossOptions {
   double beta = 1;  ///< from where on the loss is linear; 0 gives l1_loss
   Reduction reduction = Reduction::mean;
+};
+
+struct KlDivOptions {
+  Reduction reduction = Reduction::mean;
+  bool log_target = false;  ///< the target holds logarithms of probabilities
 };
 
 inline namespace TENET_CONFIG {
@@ -66,6 +72,17 @@ tensor_t<X> smooth_l1_loss(const X& x, const tensor_t<X>& target, const SmoothL1
   detail::check_same_shape("smooth_l1_loss", x.shape(), target.shape());
   if (!(o.beta >= 0)) throw Error(text({"smooth_l1_loss: expected beta >= 0, got ", o.beta}));
   return reduce_losses(apply_float<op::SmoothAbs>(sub(x, target), op::SmoothAbs(o.beta)), o.reduction);
+}
+
+/// target (log(target) - x) for logarithms of probabilities x; 0 where the target is. The mean is over all elements:
+/// Reduction::sum over the number of rows is PyTorch's "batchmean". See torch.nn.functional.kl_div.
+template <TensorLike X>
+tensor_t<X> kl_div(const X& x, const tensor_t<X>& target, const KlDivOptions& o = {}) {
+  using T = element_t<X>;
+  detail::check_same_shape("kl_div", x.shape(), target.shape());
+  if (o.log_target) return reduce_losses(mul(exp(target), sub(target, x)), o.reduction);
+  const tensor_t<X> logs = log(where(target == T(0), T(1), target));
+  return reduce_losses(mul(target, sub(logs, x)), o.reduction);
 }
 
 }  // namespace TENET_CONFIG

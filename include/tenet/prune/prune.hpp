@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/prune/formats.hpp>
+#include <tenet/prune/low_rank.hpp>
 #include <tenet/prune/mask.hpp>
 #include <tenet/prune/methods.hpp>
 #include <tenet/prune/schedule.hpp>
