@@ -1,7 +1,10 @@
 #include <tenet/core/random.hpp>
 #include <tenet/nn/loss.hpp>
+#include <tenet/ops/extremes.hpp>
 
 #include <gtest/gtest.h>
+
+#include "ops/reference.hpp"
 
 namespace tenet {
 namespace {
@@ -55,6 +58,33 @@ TEST_F(Loss, HasAGradientAndNoParameters) {
   criterion(logits, tensor<std::int64_t>({0, 2, 0, 1, 2})).backward();
   EXPECT_EQ(logits.grad().shape(), x.shape());
   EXPECT_TRUE(criterion.parameters().empty());
+}
+
+TEST_F(Loss, OfDistributions) {
+  const KlDivOptions o{.reduction = Reduction::sum, .log_target = true};
+  expect_same(nn::KLDivLoss(o)(x, y), kl_div(x, y, o));
+}
+
+TEST(Distillation, AsInPyTorch) {
+  const auto reference = test::read_reference("loss.txt", "distillation");
+  const auto student = reference.inputs[0].clone().requires_grad_(), teacher = reference.inputs[1];
+  const auto labels = to<std::int64_t>(reference.inputs[2]);
+  const auto loss = nn::DistillationLoss({.temperature = 3, .alpha = 0.7})(student, teacher, labels);
+  EXPECT_NEAR(loss.item(), reference.output.item(), 1e-12);
+  loss.backward();
+  EXPECT_LT((abs(student.grad() * reference.weights.item() - reference.gradients[0])).max().item(), 1e-12);
+}
+
+TEST(Distillation, TheTeacherGetsNoGradient) {
+  const auto student = randn({4, 3}).requires_grad_(), teacher = randn({4, 3}).requires_grad_();
+  nn::DistillationLoss()(student, teacher, zeros<std::int64_t>({4})).backward();
+  EXPECT_TRUE(bool(student.grad()));
+  EXPECT_FALSE(bool(teacher.grad()));
+}
+
+TEST(Distillation, RefusesOptionsOutOfRange) {
+  EXPECT_THROW(nn::DistillationLoss({.temperature = 0}), Error);
+  EXPECT_THROW(nn::DistillationLoss({.alpha = 1.5}), Error);
 }
 
 }  // namespace

@@ -325,5 +325,23 @@ TEST(Loss, IsTheSameForAnyNumberOfThreads) {
   }
 }
 
+TEST(KlDiv, CasesAgainstPyTorch) {
+  for (const Reduction r : reductions) {
+    check({.name = "kl_div_" + name(r),
+           .f = [=](const auto& x) { return kl_div(x[0], x[1], {.reduction = r}); },
+           .file = "loss.txt"});
+    check({.name = "kl_div_log_" + name(r),
+           .f = [=](const auto& x) { return kl_div(x[0], x[1], {.reduction = r, .log_target = true}); },
+           .file = "loss.txt"});
+  }
+}
+
+TEST(KlDiv, IsZeroWhereTheTargetIs) {
+  const auto reference = test::read_reference("loss.txt", "kl_div_zero");
+  const auto loss = kl_div(reference.inputs[0], reference.inputs[1], {.reduction = Reduction::sum});
+  EXPECT_NEAR(loss.item(), reference.output.item(), 1e-12);
+  EXPECT_THROW(kl_div(zeros<float>({2, 3}), zeros<float>({3})), ShapeError);
+}
+
 }  // namespace
 }  // namespace tenet

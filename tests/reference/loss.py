@@ -111,3 +111,24 @@ def write(file):
             positive,
             no_grad=(2, 3),
         )
+
+    x = torch.log_softmax(uniform("kl_div_x", (4, 3)), 1)
+    p = torch.softmax(uniform("kl_div_p", (4, 3)), 1)
+    for reduction in reductions:
+        file.case(f"kl_div_{reduction}", lambda x, p: F.kl_div(x, p, reduction=reduction), x, p)
+        file.case(
+            f"kl_div_log_{reduction}",
+            lambda x, p: F.kl_div(x, p, reduction=reduction, log_target=True),
+            x,
+            torch.log(p),
+        )
+    zero = p.clone()
+    zero[1, 2] = 0
+    file.case("kl_div_zero", lambda x, p: F.kl_div(x, p, reduction="sum"), x, zero, no_grad=(1,))
+
+    def distillation(student, teacher, labels):
+        soft = F.kl_div(F.log_softmax(student / 3, 1), F.softmax(teacher / 3, 1), reduction="batchmean")
+        return 0.7 * 9 * soft + 0.3 * F.cross_entropy(student, labels)
+
+    student, teacher = uniform("student", (4, 3)), uniform("teacher", (4, 3))
+    file.case("distillation", distillation, student, teacher, classes(0, 2, 1, 1), no_grad=(1,))
