@@ -2,6 +2,8 @@
 #pragma once
 
 #include <tenet/kernels/cpu/svd.hpp>
+#include <tenet/ops/binary.hpp>
+#include <tenet/ops/unary.hpp>
 #include <tenet/prune/mask.hpp>
 
 namespace tenet::prune {

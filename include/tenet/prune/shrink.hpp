@@ -126,7 +126,8 @@ X through(Net& net, X x) {
 template <std::size_t I, std::size_t J, class... M>
 std::int64_t shrink_from(nn::Sequential<M...>& net) {
   if constexpr (J < sizeof...(M)) {
-    auto &first = net.template get<I>(), &layer = net.template get<J>();
+    auto& first = net.template get<I>();
+    auto& layer = net.template get<J>();
     using First = std::remove_cvref_t<decltype(first)>;
     using Layer = std::remove_cvref_t<decltype(layer)>;
     if constexpr (!WeightLayer<First>) {
