@@ -169,11 +169,11 @@ struct UnaryOp {
     return out;
   }
   template <class T>
-  static void backward(Grad grad, const Tensor<T>& g) {
+  static void backward(Grad grad, Tensor<T>&& g) {  // a gradient that nobody else holds lends its memory
     if constexpr (Self::keeps == Keeps::output) {
-      grad[0] = apply<PointwiseGrad<Self>>(g, grad.output<T>(), grad.options<Self>());
+      grad[0] = apply<PointwiseGrad<Self>>(std::move(g), grad.output<T>(), grad.options<Self>());
     } else {
-      grad[0] = apply<PointwiseGrad<Self>>(g, grad.kept<T>(0), grad.options<Self>());
+      grad[0] = apply<PointwiseGrad<Self>>(std::move(g), grad.kept<T>(0), grad.options<Self>());
     }
   }
 };
