@@ -75,7 +75,9 @@ TEST(Optimizer, MixesElementTypes) {
   EXPECT_EQ(d.item(), -0.25);
   EXPECT_EQ(float(h.item()), -0.25f);
   EXPECT_EQ(float(b.item()), -0.25f);
-  EXPECT_EQ(optimizer.state_dict()[4].second.dtype(), DType::float16);  // group.0.lr, step, buffer, step, buffer
+  for (const auto& [name, t] : optimizer.state_dict()) {  // what is remembered of halves is in float
+    if (name.find("state.1") == 0 && name != "state.1.step") EXPECT_EQ(t.dtype(), DType::float32) << name;
+  }
 }
 
 TEST(Optimizer, RefusesWhatDoesNotTrain) {
