@@ -12,7 +12,10 @@ int main() {
   auto labels = randint(10, {64});
 
   Tensor<float> y;
-  { amp::autocast low(DType::bfloat16); y = model(data); }
+  {
+    amp::autocast low(DType::bfloat16);
+    y = model(data);
+  }
 
   auto loss = cross_entropy(y, labels);
   loss.backward();
