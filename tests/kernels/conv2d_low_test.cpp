@@ -24,7 +24,7 @@ Conv2dShape shape(int64_t n, int64_t c, int64_t size, int64_t o, int64_t k, int6
 template <class T>
 std::vector<T> numbers(int64_t count, double step) {
   std::vector<T> v;
-  for (int64_t i = 0; i < count; ++i) v.push_back(T(float(std::sin(step * double(i)))));
+  for (int64_t i = 0; i < count; ++i) v.push_back(T(float(std::sin(step * double(i * i)))));
   return v;
 }
 
