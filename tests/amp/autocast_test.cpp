@@ -168,7 +168,7 @@ TEST(AutocastScope, RefusesOtherTypes) {
   EXPECT_EQ(message<DTypeError>([] { amp::autocast{DType::float64}; }),
             "autocast: expected bfloat16 or float16, got float64");
   EXPECT_THROW(amp::autocast{DType::float32}, DTypeError);
-  EXPECT_THROW(amp::autocast{DType::int8, false}, DTypeError);
+  EXPECT_THROW((amp::autocast{DType::int8, false}), DTypeError);
   EXPECT_FALSE(amp::is_autocast_enabled());
   EXPECT_EQ(state::low_weights, nullptr);
   const amp::autocast low(DType::float16);
