@@ -3,7 +3,7 @@
 
 #include <tenet/nn/init.hpp>
 #include <tenet/nn/module.hpp>
-#include <tenet/ops/conv2d.hpp>
+#include <tenet/nn/weight.hpp>
 
 namespace tenet::nn {
 
@@ -20,7 +20,8 @@ struct Conv2dOptions {
 /// channels, and for inputs that do not fit. See torch.nn.Conv2d.
 template <class T = float>
 struct Conv2d : Module<Conv2d<T>> {
-  Parameter<T> weight, bias;
+  Weight<T> weight;
+  Parameter<T> bias;
   Conv2dOptions options;
   TENET_MODULE(weight, bias)
 
@@ -29,12 +30,12 @@ struct Conv2d : Module<Conv2d<T>> {
       throw ShapeError(text({"Conv2d: ", o.groups, " groups do not divide ", in, " and ", out, " channels"}));
     }
     const double fan_in = double(in / o.groups) * double(kernel_size.h) * double(kernel_size.w);
-    weight = Parameter<T>(init::layer_default<T>({out, in / o.groups, kernel_size.h, kernel_size.w}, fan_in));
+    weight = Weight<T>(init::layer_default<T>({out, in / o.groups, kernel_size.h, kernel_size.w}, fan_in));
     if (o.bias) bias = Parameter<T>(init::layer_default<T>({out}, fan_in));
   }
   TENET_TAG Tensor<T> forward(const Tensor<T>& x) const {
-    return conv2d(
-        x, weight, bias,
+    return weight.conv2d(
+        x, bias,
         {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups});
   }
 };

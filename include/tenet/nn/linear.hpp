@@ -3,7 +3,7 @@
 
 #include <tenet/nn/init.hpp>
 #include <tenet/nn/module.hpp>
-#include <tenet/ops/matmul.hpp>
+#include <tenet/nn/weight.hpp>
 
 namespace tenet::nn {
 
@@ -16,14 +16,15 @@ struct LinearOptions {
 /// See torch.nn.Linear.
 template <class T = float>
 struct Linear : Module<Linear<T>> {
-  Parameter<T> weight, bias;
+  Weight<T> weight;
+  Parameter<T> bias;
   TENET_MODULE(weight, bias)
 
   TENET_TAG Linear(std::int64_t in, std::int64_t out, LinearOptions options = {})
       : weight(init::layer_default<T>({out, in}, double(in))) {
     if (options.bias) bias = Parameter<T>(init::layer_default<T>({out}, double(in)));
   }
-  TENET_TAG Tensor<T> forward(const Tensor<T>& x) const { return linear(x, weight, bias); }
+  TENET_TAG Tensor<T> forward(const Tensor<T>& x) const { return weight.linear(x, bias); }
 };
 
 }  // namespace tenet::nn

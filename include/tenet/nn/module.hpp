@@ -10,6 +10,7 @@
 
 #include <tenet/nn/parameter.hpp>
 #include <tenet/nn/state_dict.hpp>
+#include <tenet/nn/weight.hpp>
 
 #include <string_view>
 #include <tuple>
@@ -136,8 +137,14 @@ class Module : public ModuleBase {
     return named([](const StateSlot&) { return true; });
   }
   /// Copies `dict` into the parameters and buffers. Throws Error listing all that does not fit, and changes
-  /// nothing then; `strict = false` lets names be missing on either side.
-  void load_state_dict(const StateDict& dict, LoadOptions options = {}) { load_state(state_slots(), dict, options); }
+  /// nothing then; `strict = false` lets names be missing on either side. Weights take the format they are stored
+  /// in: dense, or one of `formats`.
+  void load_state_dict(const StateDict& dict, const LoadOptions& options = {}) {
+    FormatChanges changes;
+    each_weight("", [&](const std::string& name, auto& weight) { changes.follow(weight, name, dict, options); });
+    load_state(state_slots(), dict, options);
+    changes.keep();
+  }
 
   /// The number of elements of parameters().
   std::int64_t num_parameters() {
@@ -147,10 +154,9 @@ class Module : public ModuleBase {
   }
   /// Drops the gradients of the parameters.
   void zero_grad() {
-    each_member([]<class M>(std::string_view, M& m) {
-      if constexpr (IsModule<M>) m.zero_grad();
-      else if (M::trains && m) m.AnyTensor::zero_grad();
-    });
+    for (const StateSlot& s : state_slots()) {
+      if (s.trains) s.tensor->zero_grad();
+    }
   }
   /// Lets the parameters collect gradients, or freezes them.
   Self& requires_grad_(bool on = true) {
@@ -180,6 +186,17 @@ class Module : public ModuleBase {
       if constexpr (IsModule<M>) m.apply(f);
     });
     f(self());
+    return self();
+  }
+
+  /// Calls f(name, module) for each module inside this one, named as in the state ("features.0"), then for this one,
+  /// whose name is empty.
+  template <class F>
+  Self& each_module(F&& f, const std::string& name = "") {
+    each_member([&]<class M>(std::string_view n, M& m) {
+      if constexpr (IsModule<M>) m.each_module(f, name.empty() ? std::string(n) : text({name, ".", n}));
+    });
+    f(name, self());
     return self();
   }
 
@@ -229,7 +246,7 @@ class Module : public ModuleBase {
       std::string full = prefix + std::string(n);
       if constexpr (StateTensor<M>) {
         named.push_back(&m);
-        if (m) slots.push_back({std::move(full), &m, M::trains});
+        m.collect(full, slots);
       } else {
         named_bytes(m, named);
         m.collect(full + ".", slots);
@@ -237,13 +254,24 @@ class Module : public ModuleBase {
     });
     check_complete(named);
   }
+  /// f(name, weight) for each Weight.
+  template <class F>
+  void each_weight(const std::string& prefix, F f) {
+    each_member([&]<class M>(std::string_view n, M& m) {
+      std::string full = prefix + std::string(n);
+      if constexpr (IsModule<M>) m.each_weight(full + ".", f);
+      else if constexpr (IsWeight<M>) f(full, m);
+    });
+  }
   /// This module and those inside it, outermost first.
   void collect_modules(const std::string& n, int depth, std::vector<ModuleSlot>& modules) {
     const std::size_t at = modules.size();
     modules.push_back({n, detail::type_name<Self>(), &self(), &training_, depth, 0, true});
     each_member([&]<class M>(std::string_view name, M& m) {
       if constexpr (StateTensor<M>) {
-        if (m && M::trains) modules[at].parameters += m.numel();
+        std::vector<StateSlot> slots;
+        m.collect("", slots);
+        for (const StateSlot& s : slots) modules[at].parameters += s.trains ? s.tensor->numel() : 0;
       } else {
         modules[at].leaf = false;
         m.collect_modules(std::string(name), depth + 1, modules);

@@ -15,3 +15,4 @@
 #include <tenet/nn/pooling.hpp>
 #include <tenet/nn/state_dict.hpp>
 #include <tenet/nn/summary.hpp>
+#include <tenet/nn/weight.hpp>

@@ -4,9 +4,8 @@
 // which an optimizer may hold.
 #pragma once
 
+#include <tenet/nn/state_dict.hpp>
 #include <tenet/ops/copy.hpp>
-
-#include <vector>
 
 namespace tenet::nn {
 
@@ -61,6 +60,11 @@ class ModuleTensor : public Tensor<T> {
   /// Shares the tensor of `o` from now on, as tied weights do.
   TENET_TAG void tie(const ModuleTensor& o) { Tensor<T>::operator=(static_cast<const Tensor<T>&>(o)); }
 
+  /// Adds itself under `name`, if it is defined.
+  TENET_TAG void collect(const std::string& name, std::vector<StateSlot>& slots) {
+    if (*this) slots.push_back({name, this, Trains});
+  }
+
  private:
   TENET_TAG static Tensor<T> copy(const ModuleTensor& o) {
     if (!o) return {};
@@ -88,14 +92,14 @@ using Buffer = ModuleTensor<T, false>;
 
 inline namespace TENET_CONFIG {
 
-template <class X>
-struct is_module_tensor : std::false_type {};
 template <class T, bool Trains>
-struct is_module_tensor<ModuleTensor<T, Trains>> : std::true_type {};
+void is_module_tensor(const ModuleTensor<T, Trains>*);
 
-/// A Parameter or Buffer.
+/// A Parameter, a Buffer or something derived from one, such as a Weight.
 template <class X>
-concept StateTensor = is_module_tensor<std::remove_cvref_t<X>>::value;
+concept StateTensor = requires(std::remove_cvref_t<X>* p) {
+  is_module_tensor(p);
+};
 
 }  // namespace TENET_CONFIG
 }  // namespace tenet::nn

@@ -4,7 +4,9 @@
 #include <tenet/core/tensor.hpp>
 
 #include <cstring>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenet::nn {
@@ -19,8 +21,20 @@ struct StateSlot {
   bool trains;
 };
 
+template <class T>
+struct WeightFormat;
+
+/// Reads a format of a weight from a state: `part` holds its tensors under their own names ("values"), `shape` is
+/// that of the weight. Throws Error where they do not fit; every value is untrusted.
+template <class T = float>
+struct WeightReader {
+  std::string_view name;
+  std::shared_ptr<WeightFormat<T>> (*read)(const Shape& shape, const StateDict& part);
+};
+
 struct LoadOptions {
-  bool strict = true;  ///< every name must be on both sides
+  bool strict = true;                        ///< every name must be on both sides
+  std::vector<WeightReader<>> formats = {};  ///< besides dense; weights take the formats they are stored in
 };
 
 inline namespace TENET_CONFIG {
@@ -59,7 +73,7 @@ inline const AnyTensor* find(const StateDict& dict, const std::string& name) {
 
 /// Copies `dict` into the slots. Throws Error listing every missing or unexpected name, wrong shape and wrong
 /// type; nothing is changed then.
-inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict, LoadOptions options = {}) {
+inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict, const LoadOptions& options = {}) {
   std::string wrong;
   for (const StateSlot& s : slots) {
     const AnyTensor* from = detail::find(dict, s.name);

@@ -41,6 +41,15 @@ struct ColumnBlock {
   int64_t end(int64_t x) const { return s.w > x ? std::min(s.ow, (s.w - x - 1) / s.stride_w + 1) : 0; }
 };
 
+template <class T>
+struct TakeEverySecond {
+  static constexpr Isa widest = Isa::avx2;
+  TENET_ALWAYS_INLINE static void run(int64_t n, const T* from, T* to) {
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+  }
+};
+
 // columns[taps, pixels] of one group's channels `in`; 0 outside the image.
 template <class T>
 TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* columns) {
@@ -52,6 +61,8 @@ TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* col
     std::fill(out, out + begin, T(0));
     if (s.stride_w == 1) {
       std::copy(from + begin, from + end, out + begin);
+    } else if (s.stride_w == 2 && begin < end) {
+      vectorized<TakeEverySecond<T>>(end - begin, from + 2 * begin, out + begin);
     } else {
       for (int64_t j = begin; j < end; ++j) out[j] = from[j * s.stride_w];
     }
