@@ -32,7 +32,7 @@ struct Masked final : nn::WeightFormat<T> {
 
 inline namespace TENET_CONFIG {
 
-/// Every weight of layers, models and weights, each once: what the functions here take in place of one layer.
+/// The weights of layers, models and weights, each once: a list to prune in place of one layer.
 template <class T = float, class... X>
 std::vector<nn::Weight<T>*> weights(X&... of);
 

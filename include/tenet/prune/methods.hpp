@@ -1,4 +1,5 @@
-// Ways to choose what is pruned. Each masks some of what earlier pruning left; see mask.hpp for what it does it to.
+// Ways to choose what is pruned. Each masks some of what earlier pruning left of a layer, a model or weights
+// (mask.hpp).
 //
 // Amounts, their rounding and what is chosen are those of torch.nn.utils.prune; of equal elements the first ones go,
 // of equal channels the last ones. All throw Error for an amount that is none or more than what is left, IndexError
