@@ -10,5 +10,6 @@
 #include <tenet/nn/nn.hpp>
 #include <tenet/ops/ops.hpp>
 #include <tenet/optim/optim.hpp>
+#include <tenet/parallel/parallel.hpp>
 #include <tenet/prune/prune.hpp>
 #include <tenet/version.hpp>

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace tenet {
 
@@ -60,7 +61,8 @@ class Generator {
 
 namespace state {
 inline constinit Generator generator;
-}
+inline constinit thread_local Generator* own_generator = nullptr;  // of a thread that has its own
+}  // namespace state
 
 inline namespace TENET_CONFIG {
 
@@ -98,7 +100,19 @@ inline RandomBlock philox(std::uint64_t key, std::uint64_t counter, std::uint64_
 
 /// The generator of every function that is not given another one. Its seed is the same in each run unless
 /// manual_seed() changes it. When several threads draw from it, their order decides what each one gets.
-inline Generator& default_generator() { return state::generator; }
+inline Generator& default_generator() { return state::own_generator ? *state::own_generator : state::generator; }
+
+/// While it lives, `generator` is the default generator of this thread alone.
+class GeneratorScope {
+ public:
+  explicit GeneratorScope(Generator& generator) : old_(std::exchange(state::own_generator, &generator)) {}
+  ~GeneratorScope() { state::own_generator = old_; }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  Generator* old_;
+};
 
 /// Starts the default generator anew.
 inline void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }

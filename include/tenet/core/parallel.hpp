@@ -23,6 +23,7 @@ namespace state {
 inline constinit std::atomic<int> thread_count{0};  // 0: what OpenMP would take
 inline constinit std::atomic<bool> forked{false};
 inline constinit thread_local bool serial = false;
+inline constinit thread_local int thread_limit = 0;  // 0: none
 }  // namespace state
 
 inline namespace TENET_CONFIG {
@@ -38,11 +39,11 @@ inline void set_num_threads(int n) {
   state::thread_count = n;
 }
 
-/// The number of threads operations may use (1 without OpenMP).
+/// The number of threads operations of this thread may use (1 without OpenMP).
 inline int num_threads() {
 #if TENET_OPENMP
-  const int n = state::thread_count.load(std::memory_order_relaxed);
-  return n ? n : omp_get_max_threads();
+  const int set = state::thread_count.load(std::memory_order_relaxed), n = set ? set : omp_get_max_threads();
+  return state::thread_limit && state::thread_limit < n ? state::thread_limit : n;
 #else
   return 1;
 #endif
@@ -58,6 +59,19 @@ class SerialGuard {
 
  private:
   bool old_;
+};
+
+/// While it lives, operations of this thread use at most `n` threads, 1 if `n` is less: its share, where several
+/// threads divide the processor.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int n) : old_(std::exchange(state::thread_limit, n < 1 ? 1 : n)) {}
+  ~ThreadLimit() { state::thread_limit = old_; }
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  int old_;
 };
 
 namespace detail {

@@ -21,6 +21,8 @@ struct DataLoaderOptions {
   int workers = 0;         ///< threads that load; 0: the one that asks does
   int prefetch = 2;        ///< batches each worker may be ahead
   bool drop_last = false;  ///< leave out a last batch of fewer examples
+  int rank = 0;  ///< of `ranks` workers with a loader each, which read parts of the same batches: see rank_order
+  int ranks = 1;
 };
 
 /// The batches of a data set. Each begin() starts an epoch; the batches are the same for any number of workers.
@@ -39,11 +41,14 @@ class DataLoader {
       throw Error(text({"data_loader: expected batch_size >= 1, prefetch >= 1 and 0 to ", max_threads, " workers, got ",
                         options.batch_size, ", ", options.prefetch, " and ", options.workers}));
     }
+    if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks) {
+      throw Error(text({"data_loader: expected a rank in [0, ", options.ranks, "), got ", options.rank}));
+    }
   }
 
   /// The number of batches in an epoch.
   TENET_TAG std::int64_t size() const {
-    return Batches::count(dataset_.size(), options_.batch_size, options_.drop_last);
+    return Batches::count(dataset_.size(), options_.batch_size * options_.ranks, options_.drop_last);
   }
   TENET_TAG const D& dataset() const { return dataset_; }
   TENET_TAG const DataLoaderOptions& options() const { return options_; }
@@ -115,6 +120,9 @@ class DataLoader {
     const std::uint64_t epoch = epoch_++;
     const std::int64_t n = dataset_.size();
     Tensor<std::int64_t> order = options_.shuffle ? random_order(n, options_.seed, epoch) : sequential_order(n);
+    if (options_.ranks > 1) {
+      order = rank_order(order, options_.batch_size, options_.drop_last, options_.rank, options_.ranks);
+    }
     return Iterator(std::make_unique<Epoch>(dataset_, std::move(order), options_));
   }
   TENET_TAG std::default_sentinel_t end() const { return {}; }

@@ -1,0 +1,77 @@
+// What workers say to each other: the communicator, a concept, and the sums its engines make.
+//
+// All ranks call the same operations in the same order. Sums are taken in the order of the ranks, so that a result is
+// bit-identical from run to run, on every rank, and from one engine to the other.
+#pragma once
+
+#include <tenet/core/dtype.hpp>
+
+#include <cstring>
+#include <string_view>
+
+namespace tenet::parallel {
+inline namespace TENET_CONFIG {
+
+/// A number that communicators sum.
+template <class T>
+concept Summable = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int64_t>;
+
+/// The rank of a worker among size() workers, and what they do together. The last argument of an operation, if given,
+/// tells in its errors what the data are. When ranks call different operations, or with different sizes, when one ends
+/// or fails, or when the others wait longer than a timeout, each rank that waits gets an Error that says who and where.
+///   broadcast       data[bytes] of rank `root` to all
+///   all_reduce      data[n] becomes the sum over the ranks
+///   reduce_scatter  out[n] is the sum over the ranks of in[rank * n, rank * n + n); `in` holds size() * n
+///   all_gather      out[size() * bytes] holds in[bytes] of each rank, in their order
+///   send, recv      `bytes` from one rank to another; send does not wait, messages keep their order
+///   barrier         waits for all
+template <class C>
+concept Communicator = requires(C& c, float* data, const float* in, void* out, const void* bytes, std::int64_t n,
+                                int rank, std::string_view what) {
+  int(c.rank());
+  int(c.size());
+  c.broadcast(out, n, rank, what);
+  c.all_reduce(data, n, what);
+  c.reduce_scatter(in, data, n, what);
+  c.all_gather(bytes, out, n, what);
+  c.send(bytes, n, rank, what);
+  c.recv(out, n, rank, what);
+  c.barrier(what);
+};
+
+namespace detail {
+
+/// Elements [begin, begin + n) of the sum of the arrays, in their order, stored to each of `to` (which may be the
+/// arrays).
+template <Summable T, class From, class To>
+void sum_in_order(int arrays, const From& from, int copies, const To& to, std::int64_t n) {
+  constexpr std::int64_t step = 16;  // constant, so that the compiler makes vectors of it
+  T sum[step];
+  std::int64_t i = 0;
+  for (; i + step <= n; i += step) {
+    std::memcpy(sum, from(0) + i, sizeof sum);
+    for (int a = 1; a < arrays; ++a) {
+      const T* x = from(a) + i;
+      for (std::int64_t j = 0; j < step; ++j) sum[j] += x[j];
+    }
+    for (int c = 0; c < copies; ++c) std::memcpy(to(c) + i, sum, sizeof sum);
+  }
+  for (; i < n; ++i) {
+    T s = from(0)[i];
+    for (int a = 1; a < arrays; ++a) s += from(a)[i];
+    for (int c = 0; c < copies; ++c) to(c)[i] = s;
+  }
+}
+
+/// Part `i` of `parts` of [0, n): the parts differ by one element at most, the longer ones first.
+struct Range {
+  std::int64_t begin, size;
+};
+inline Range part_of(std::int64_t n, std::int64_t parts, std::int64_t i) {
+  const std::int64_t each = n / parts, longer = n % parts;
+  return {i * each + (i < longer ? i : longer), each + (i < longer)};
+}
+
+}  // namespace detail
+}  // namespace TENET_CONFIG
+}  // namespace tenet::parallel

@@ -1,0 +1,105 @@
+// A network, data, and training steps that every way to train in parallel must reproduce.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <tenet/data/data_loader.hpp>
+#include <tenet/data/mnist.hpp>
+#include <tenet/nn/nn.hpp>
+#include <tenet/optim/optim.hpp>
+#include <tenet/parallel/parallel.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "message.hpp"
+
+namespace tenet::test {
+
+struct LeNet : nn::Module<LeNet> {
+  nn::Conv2d<> conv1{1, 20, 5}, conv2{20, 50, 5};
+  nn::MaxPool2d pool{2, 2};
+  nn::Linear<> fc1{50 * 4 * 4, 500}, fc2{500, 10};
+  TENET_MODULE(conv1, conv2, pool, fc1, fc2)
+
+  Tensor<float> forward(Tensor<float> x) {
+    x = pool(relu(conv1(x)));
+    x = pool(relu(conv2(x)));
+    x = x.view({-1, 50 * 4 * 4});
+    x = relu(fc1(x));
+    return fc2(x);
+  }
+};
+
+inline LeNet lenet() {
+  manual_seed(1);
+  return {};
+}
+
+struct Digits {
+  data::DataLoaderOptions options{.batch_size = 16, .shuffle = true, .seed = 7};
+
+  /// 50 steps; forward(inputs) of `model`. Calls each(loss, examples) after every step.
+  template <class M, class F, class Each>
+  void train(M& model, const F& forward, const Each& each) const {
+    nn::CrossEntropyLoss criterion;
+    optim::SGD optimizer(model.parameters(), {.lr = 0.05, .momentum = 0.9});
+    data::DataLoader loader(data::MNIST(TENET_DIGITS_DIR), options);
+    int step = 0;
+    for (auto& [inputs, labels] : loader) {
+      if (step++ == 50) return;
+      optimizer.zero_grad();
+      auto loss = criterion(forward(inputs), labels);
+      loss.backward();
+      optimizer.step();
+      each(loss.item(), inputs.size(0));
+    }
+  }
+};
+
+/// The losses of 50 steps of one worker.
+inline const std::vector<float>& single_worker_losses() {
+  static const std::vector<float> losses = [] {
+    LeNet model = lenet();
+    std::vector<float> out;
+    Digits{}.train(
+        model, [&](const Tensor<float>& x) { return model(x); },
+        [&](float loss, std::int64_t) { out.push_back(loss); });
+    return out;
+  }();
+  return losses;
+}
+
+inline void expect_close(const std::vector<float>& losses, const std::vector<float>& expected) {
+  ASSERT_EQ(losses.size(), expected.size());
+  ASSERT_EQ(losses.size(), 50u);
+  EXPECT_LT(losses.back(), 0.6f * losses.front());  // it did learn
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
+}
+
+/// All parameters' values, one after the other.
+template <class M>
+std::vector<float> values(M& model) {
+  std::vector<float> out;
+  for (const AnyTensor& p : model.parameters()) {
+    const std::vector<float> v = Tensor<float>(p).to_vector();
+    out.insert(out.end(), v.begin(), v.end());
+  }
+  return out;
+}
+template <class M>
+std::vector<float> gradients(M& model) {
+  std::vector<float> out;
+  for (const AnyTensor& p : model.parameters()) {
+    const std::vector<float> v = Tensor<float>(p).grad().to_vector();
+    out.insert(out.end(), v.begin(), v.end());
+  }
+  return out;
+}
+
+inline void expect_near(const std::vector<float>& a, const std::vector<float>& b, float tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance) << i;
+}
+
+}  // namespace tenet::test
