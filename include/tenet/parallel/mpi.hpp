@@ -40,16 +40,8 @@ class MpiCommunicator {
     told_.resize(std::size_t(size_));
     headers_.resize(std::size_t(size_));
   }
-  /// Tells the others that this rank has ended. After a failure it waits for a moment until all ranks know, and ends
-  /// the job if one does not.
+  /// After a failure it waits for a moment until all ranks know, and ends the job if one does not.
   TENET_TAG ~MpiCommunicator() {
-    if (failure_.empty()) {
-      try {
-        exchange({"end"}, "");
-        settle();
-      } catch (const Error&) {
-      }
-    }
     if (!failure_.empty() && !all_know()) {
       std::fprintf(stderr, "%s\n", failure_.c_str());
       MPI_Abort(MPI_COMM_WORLD, 1);
@@ -124,6 +116,16 @@ class MpiCommunicator {
       check();
     }
     if (bytes) std::memcpy(data, got.data(), got.size());
+  }
+
+  /// Of all ranks at once, and the last that they do together. Throws Error on each if one is not at its end.
+  TENET_TAG void end() {
+    check();
+    for (const Header& h : exchange({"end"}, "")) {
+      if (h.is("end")) continue;
+      poll("end", "", 0, [] { return false; });  // until that rank notices, and tells
+    }
+    for (Sending& s : sending_) wait(s.request, "end", "");
   }
 
   /// This rank cannot go on: the others get an Error with this text where they wait.
@@ -317,11 +319,6 @@ class MpiCommunicator {
       return done != 0;
     });
   }
-  /// Waits until all that this rank has sent is gone.
-  TENET_TAG void settle() {
-    for (Sending& s : sending_) wait(s.request, "end", "");
-    sending_.clear();
-  }
   /// Waits for a moment until all ranks know of the failure.
   TENET_TAG bool all_know() {
     const auto begin = std::chrono::steady_clock::now();
@@ -369,6 +366,7 @@ void run_mpi(const F& f, const MpiOptions& options = {}) {
   };
   try {
     f(comm);
+    comm.end();
   } catch (const std::exception& e) {
     failed(e.what());
   } catch (...) {
