@@ -9,7 +9,11 @@ install(DIRECTORY include/tenet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 
 set_target_properties(tenet_gzip PROPERTIES EXPORT_NAME gzip)
 set_target_properties(tenet_checkpoint PROPERTIES EXPORT_NAME checkpoint)
-install(TARGETS tenet tenet_gzip tenet_checkpoint EXPORT tenetTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set_target_properties(tenet_mpi PROPERTIES EXPORT_NAME mpi)
+install(
+  TARGETS tenet tenet_gzip tenet_checkpoint tenet_mpi EXPORT tenetTargets
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+)
 install(EXPORT tenetTargets NAMESPACE tenet:: DESTINATION ${_package})
 
 configure_package_config_file(cmake/tenetConfig.cmake.in tenetConfig.cmake INSTALL_DESTINATION ${_package})

@@ -21,7 +21,7 @@ find tenet -name '*.hpp' | sort | xargs awk '
     split($0, part, /[<">]/)
     target = part[2]
     if (target !~ /^tenet\//) {
-      if (target ~ /^(zlib\.h|nlohmann\/)/) optional[FILENAME] = 1
+      if (target ~ /^(zlib\.h|mpi\.h|nlohmann\/)/) optional[FILENAME] = 1
       next
     }
     edge[FILENAME, ++edges[FILENAME]] = target
