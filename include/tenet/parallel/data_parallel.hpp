@@ -25,22 +25,6 @@ struct DataParallelName {
   static constexpr const char* name = "data_parallel";
 };
 
-/// to += from: gradients, contiguous.
-inline void add_gradient(const AnyTensor& to, const AnyTensor& from) {
-  const auto add = [&]<class T>(T* a, const void* p) {
-    const T* b = static_cast<const T*>(p);
-    parallel_for(to.numel(), std::int64_t(1) << 15, [=](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) a[i] = T(a[i] + b[i]);
-    });
-  };
-  switch (to.dtype()) {
-    case DType::float32: return add(static_cast<float*>(to.data_ptr()), from.data_ptr());
-    case DType::float64: return add(static_cast<double*>(to.data_ptr()), from.data_ptr());
-    case DType::float16: return add(static_cast<half*>(to.data_ptr()), from.data_ptr());
-    default: return add(static_cast<bfloat16*>(to.data_ptr()), from.data_ptr());
-  }
-}
-
 /// One replica's part of a batch.
 template <class T>
 struct Part {
@@ -72,6 +56,21 @@ struct DataParallelPass final : Pass {
   }
 
  private:
+  /// to += from: gradients, contiguous.
+  static void add_gradient(const AnyTensor& to, const AnyTensor& from) {
+    const auto add = [&]<class U>(U* a, const void* p) {
+      const U* b = static_cast<const U*>(p);
+      parallel_for(to.numel(), std::int64_t(1) << 15, [=](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) a[i] = U(a[i] + b[i]);
+      });
+    };
+    switch (to.dtype()) {
+      case DType::float32: return add(static_cast<float*>(to.data_ptr()), from.data_ptr());
+      case DType::float64: return add(static_cast<double*>(to.data_ptr()), from.data_ptr());
+      case DType::float16: return add(static_cast<half*>(to.data_ptr()), from.data_ptr());
+      default: return add(static_cast<bfloat16*>(to.data_ptr()), from.data_ptr());
+    }
+  }
   AnyTensor summed(std::size_t k) const {
     AnyTensor sum;
     for (const Part<T>& p : parts) {

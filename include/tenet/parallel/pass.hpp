@@ -22,10 +22,11 @@ struct Pass {
 inline namespace TENET_CONFIG {
 namespace detail {
 
-/// `t` as the input of a node whose gradients are of element type `type`: gradients of another type go through a view.
-inline AnyTensor as_input(const AnyTensor& t, DType type) {
-  if (!t.requires_grad() || t.dtype() == type) return t;
-  const auto viewed = [&]<class T>(const Tensor<T>& x) -> AnyTensor { return x.view(x.shape()); };
+/// `t` as the input of a node whose gradients are of element type T: gradients of another type go through a view.
+template <class T>
+AnyTensor as_input(const AnyTensor& t) {
+  if (!t.requires_grad() || t.dtype() == dtype_of<T>) return t;
+  const auto viewed = [&]<class U>(const Tensor<U>& x) -> AnyTensor { return x.view(x.shape()); };
   switch (t.dtype()) {
     case DType::float32: return viewed(Tensor<float>(t));
     case DType::float64: return viewed(Tensor<double>(t));
@@ -63,7 +64,7 @@ template <class Name, class T>
 void record_pass(const Tensor<T>& y, const std::vector<AnyTensor>& inputs, std::unique_ptr<Pass> pass) {
   std::vector<AnyTensor> bridged;
   std::vector<TensorImpl*> impls;
-  for (const AnyTensor& t : inputs) bridged.push_back(as_input(t, dtype_of<T>));
+  for (const AnyTensor& t : inputs) bridged.push_back(as_input<T>(t));
   for (const AnyTensor& t : bridged) impls.push_back(t.impl());
   autograd::Context ctx(impls.data(), int(impls.size()));
   if (!ctx.recording()) return;
