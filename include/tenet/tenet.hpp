@@ -9,4 +9,5 @@
 #include <tenet/nn/nn.hpp>
 #include <tenet/ops/ops.hpp>
 #include <tenet/optim/optim.hpp>
+#include <tenet/quant/quant.hpp>
 #include <tenet/version.hpp>
