@@ -1,27 +1,17 @@
 // Affine quantization against PyTorch, degenerate ranges, and values that cannot be quantized.
 #include <gtest/gtest.h>
-#include <tenet/tenet.hpp>
-
 #include "message.hpp"
-#include "ops/reference.hpp"
+#include "quant/reference.hpp"
 
 #include <cmath>
 
 namespace {
 
 using namespace tenet;
+using test::doubles;
 using test::Reference;
 
-const std::vector<Reference>& references() {
-  static const std::vector<Reference> all = test::read_references("quant.txt");
-  return all;
-}
-const Reference& reference(const std::string& name) {
-  for (const Reference& r : references())
-    if (r.name == name) return r;
-  throw Error("no case " + name);
-}
-std::vector<double> doubles(const auto& t) { return t.template to<double>().to_vector(); }
+const Reference& reference(const std::string& name) { return test::quant_reference(name); }
 
 constexpr const char* values[] = {"spread", "positive",  "negative", "lopsided", "zeros",
                                   "half",   "minus_two", "tiny",     "huge"};

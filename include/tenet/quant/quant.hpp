@@ -2,3 +2,8 @@
 #pragma once
 
 #include <tenet/quant/affine.hpp>
+#include <tenet/quant/dynamic.hpp>
+#include <tenet/quant/formats.hpp>
+#include <tenet/quant/int8.hpp>
+#include <tenet/quant/layers.hpp>
+#include <tenet/quant/linear_shape.hpp>

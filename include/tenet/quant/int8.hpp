@@ -1,0 +1,191 @@
+// Weights of 8 bits, and arithmetic of 8 bits with them.
+//
+// The input of a layer becomes integers too: by the bounds of each batch (dynamic quantization), or by bounds found
+// beforehand (static quantization). Sums are exact and are scaled once, so answers are the same on every processor.
+#pragma once
+
+#include <tenet/kernels/cpu/gemm_int8_panels.hpp>
+#include <tenet/quant/affine.hpp>
+#include <tenet/quant/linear_shape.hpp>
+
+#include <mutex>
+
+namespace tenet::quant {
+inline namespace TENET_CONFIG {
+
+namespace detail {
+
+/// What a product takes from a weight [out, k] of 8 bits, made once and again when the weight changes.
+class Int8Panels {
+ public:
+  struct Ready {
+    const void* values;
+    std::uint32_t version;
+    Tensor<std::int32_t> sums;  // of each row
+    int kind = -1;
+    Tensor<std::int32_t> panels;
+  };
+
+  Int8Panels() = default;
+  Int8Panels(const Int8Panels&) {}  // a copy of the weight makes its own
+  Int8Panels& operator=(const Int8Panels&) = delete;
+
+  /// `panels`: whether they are needed, not the sums alone.
+  std::shared_ptr<const Ready> of(const Tensor<std::int8_t>& values, bool panels) {
+    const std::lock_guard lock(mutex_);
+    const bool fresh = ready_ && ready_->values == values.data() && ready_->version == values.version();
+    const int kind = cpu::int8_panels_kind();
+    if (fresh && (!panels || ready_->kind == kind)) return ready_;
+    const std::int64_t out = values.shape()[0], k = out ? values.numel() / out : 0;
+    auto next = std::make_shared<Ready>(Ready{values.data(), values.version(), {}, -1, {}});
+    next->sums = fresh ? ready_->sums : row_sums(values.data(), out, k);
+    if (panels) {
+      next->kind = kind;
+      next->panels = empty<std::int32_t>({cpu::int8_panels_size(out, k)});
+      cpu::pack_int8_panels<std::int8_t>(out, k, {values.data(), 1, k},
+                                         static_cast<std::uint32_t*>(next->panels.data_ptr()));
+    }
+    ready_ = next;
+    return next;
+  }
+
+ private:
+  static Tensor<std::int32_t> row_sums(const std::int8_t* values, std::int64_t out, std::int64_t k) {
+    Tensor<std::int32_t> sums = empty<std::int32_t>({out});
+    for (std::int64_t i = 0; i < out; ++i) {
+      std::uint32_t sum = 0;
+      for (std::int64_t p = 0; p < k; ++p) sum += std::uint32_t(std::int32_t(values[i * k + p]));
+      sums(i) = std::int32_t(sum);
+    }
+    return sums;
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<const Ready> ready_;
+};
+
+/// How the sums of a product become numbers: the zero point of the input taken out, and both scales.
+struct Int8Scaling {
+  Tensor<float> scale;              // [out], or [1] for all
+  Tensor<std::int32_t> correction;  // [out]: -zero_point times the sum of each row
+
+  Int8Scaling(QuantParams input, const Tensor<float>& scales, const Tensor<std::int32_t>& sums)
+      : scale(empty<float>(scales.shape())), correction(empty<std::int32_t>(sums.shape())) {
+    const std::int64_t n = sums.numel();
+    for (std::int64_t i = 0; i < scales.numel(); ++i) scale.data()[i] = input.scale * scales.data()[i];
+    const auto zero = std::uint32_t(input.zero_point);
+    for (std::int64_t i = 0; i < n; ++i) {
+      correction.data()[i] = std::int32_t(0u - zero * std::uint32_t(sums.data()[i]));
+    }
+  }
+};
+
+inline void check_scales(const char* format, const Tensor<float>& scales) {
+  for (std::int64_t i = 0; i < scales.numel(); ++i) check(format, {scales(i), 0}, int8_levels);
+}
+
+}  // namespace detail
+
+/// A weight of int8, symmetric, with one scale or one for each output. Layers with it are not differentiable.
+template <class T = float>
+struct Int8Weight final : nn::WeightFormat<T> {
+  static_assert(std::is_same_v<T, float>, "int8 weights are for layers of float");
+  static constexpr const char* format_name = "int8";
+
+  nn::Buffer<std::int8_t> values;
+  nn::Buffer<float> scales;                   // [1], or [out]
+  nn::Buffer<float> input_scale;              // [1]; undefined where each batch has its own
+  nn::Buffer<std::int32_t> input_zero_point;  // [1]
+
+  Int8Weight() = default;
+  /// Quantizes `weight`. Throws Error if a value is not finite.
+  Int8Weight(const Tensor<float>& weight, bool per_channel) {
+    if (per_channel) {
+      const ChannelParams p = choose_channel_qparams(weight);
+      values = nn::Buffer<std::int8_t>(quantize(weight, p));
+      scales = nn::Buffer<float>(p.scales);
+    } else {
+      const QuantParams p = choose_qparams(weight, int8_levels, true);
+      values = nn::Buffer<std::int8_t>(quantize<std::int8_t>(weight, p));
+      scales = nn::Buffer<float>(full<float>({1}, p.scale));
+    }
+  }
+
+  /// Fixes what inputs are quantized by: static quantization.
+  void set_input(QuantParams p) {
+    detail::check("int8", p, uint8_levels);
+    input_scale = nn::Buffer<float>(full<float>({1}, p.scale));
+    input_zero_point = nn::Buffer<std::int32_t>(full<std::int32_t>({1}, p.zero_point));
+  }
+  bool is_static() const { return bool(input_scale); }
+
+  std::string_view name() const override { return format_name; }
+  Shape shape() const override { return values.shape(); }
+  Tensor<T> dense(const Tensor<T>&) const override {
+    if (scales.numel() == 1) return dequantize(values, QuantParams{scales(0), 0});
+    return dequantize(values, ChannelParams{scales, zeros<std::int32_t>(scales.shape()), 0});
+  }
+  std::shared_ptr<nn::WeightFormat<T>> clone() const override { return std::make_shared<Int8Weight>(*this); }
+  void collect(const std::string& prefix, std::vector<nn::StateSlot>& slots) override {
+    slots.push_back(this->slot(prefix, "values", values));
+    slots.push_back(this->slot(prefix, "scales", scales));
+    if (!is_static()) return;
+    slots.push_back(this->slot(prefix, "input_scale", input_scale));
+    slots.push_back(this->slot(prefix, "input_zero_point", input_zero_point));
+  }
+  /// See nn::WeightReader.
+  static std::shared_ptr<nn::WeightFormat<T>> read(const Shape& shape, const nn::StateDict& part) {
+    detail::only(format_name, part, {"values", "scales", "input_scale", "input_zero_point"});
+    auto w = std::make_shared<Int8Weight>();
+    const AnyTensor* scales = nn::detail::find(part, "scales");
+    const std::int64_t channels = scales && scales->numel() == 1 ? 1 : shape.size() ? shape[0] : 0;
+    w->values = nn::Buffer<std::int8_t>(detail::stored<std::int8_t>(format_name, part, "values", shape));
+    w->scales = nn::Buffer<float>(detail::stored<float>(format_name, part, "scales", {channels}));
+    detail::check_scales(format_name, w->scales);
+    if (nn::detail::find(part, "input_scale") || nn::detail::find(part, "input_zero_point")) {
+      const auto scale = detail::stored<float>(format_name, part, "input_scale", {1});
+      w->set_input({scale(0), detail::stored<std::int32_t>(format_name, part, "input_zero_point", {1})(0)});
+    }
+    return w;
+  }
+
+  Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& parameter, const Tensor<T>& bias) const override {
+    const std::int64_t rows = detail::linear_rows(x.shape(), values.shape(), bias);
+    const std::int64_t out = values.shape()[0], in = values.shape()[1];
+    // Longer sums could leave 32 bits.
+    if (in == 0 || in > 65536) return tenet::linear(x.detach(), dense(parameter), detached(bias));
+    Tensor<T> y = empty<T>(detail::linear_output(x.shape(), out));
+    if (y.numel() == 0) return y;
+    const Tensor<T> from = packed(x);
+    const QuantParams input = input_params("linear", from);
+    const Tensor<std::uint8_t> q = quantize(from, input);
+    const auto ready = panels_.of(values, rows > 4);
+    const detail::Int8Scaling scaling(input, scales, ready->sums);
+    const Tensor<T> add = bias ? packed(bias) : bias;
+    cpu::ScaleOptions options{scaling.scale.data(), scales.numel() != 1 || out == 1, scaling.correction.data()};
+    options.bias = add ? add.data() : nullptr;
+    const auto* panels = ready->panels ? static_cast<const std::uint32_t*>(ready->panels.data_ptr()) : nullptr;
+    cpu::gemm_int8<std::uint8_t, float>(rows, out, in, {q.data(), in, 1}, {values.data(), 1, in}, y.data(), out,
+                                        options, panels);
+    return y;
+  }
+  Tensor<T> conv2d(const Tensor<T>& x, const Tensor<T>& parameter, const Tensor<T>& bias,
+                   const tenet::Conv2dOptions& options) const override {
+    return tenet::conv2d(x.detach(), dense(parameter), detached(bias), options);
+  }
+
+  /// What an input is quantized by. Throws Error if a value is not finite.
+  QuantParams input_params(const char* op, const Tensor<T>& x) const {
+    if (is_static()) return {input_scale(0), input_zero_point(0)};
+    const cpu::Bounds b = detail::bounds(op, x);
+    return choose_qparams(b.low, b.high);
+  }
+
+ private:
+  static Tensor<T> detached(const Tensor<T>& t) { return t ? t.detach() : t; }
+
+  mutable detail::Int8Panels panels_;
+};
+
+}  // namespace TENET_CONFIG
+}  // namespace tenet::quant
