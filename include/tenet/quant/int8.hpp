@@ -80,10 +80,6 @@ struct Int8Scaling {
   }
 };
 
-inline void check_scales(const char* format, const Tensor<float>& scales) {
-  for (std::int64_t i = 0; i < scales.numel(); ++i) check(format, {scales(i), 0}, int8_levels);
-}
-
 }  // namespace detail
 
 /// A weight of int8, symmetric, with one scale or one for each output. Layers with it are not differentiable.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenet/nn/weight.hpp>
+#include <tenet/quant/affine.hpp>
 
 namespace tenet::quant {
 inline namespace TENET_CONFIG {
@@ -48,6 +49,11 @@ inline void only(const char* format, const nn::StateDict& part, std::initializer
     for (std::string_view n : names) known = known || n == entry.first;
     if (!known) throw Error(text({format, ": does not know a tensor ", entry.first}));
   }
+}
+
+/// Throws Error unless all scales are positive.
+inline void check_scales(const char* format, const Tensor<float>& scales) {
+  for (std::int64_t i = 0; i < scales.numel(); ++i) check(format, {scales.data()[i], 0}, int8_levels);
 }
 
 }  // namespace detail

@@ -74,6 +74,16 @@ struct Dequantize {
   }
 };
 
+// Two integers a byte, with 8 added.
+struct DequantizeHalves {
+  TENET_ALWAYS_INLINE static void run(int64_t n, float* low, float* high, const uint8_t* in, float scale) {
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) low[i] = float(int32_t(in[i] & 15) - 8) * scale;
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) high[i] = float(int32_t(in[i] >> 4) - 8) * scale;
+  }
+};
+
 }  // namespace detail
 
 /// The bounds of x[n], n > 0.
@@ -109,6 +119,25 @@ void dequantize(int64_t n, float* out, const Q* in, float scale, int32_t zero_po
   parallel_for(n, detail::quantize_grain, [&](int64_t begin, int64_t end) {
     vectorized<detail::Dequantize<Q>>(end - begin, out + begin, in + begin, scale, zero_point);
   });
+}
+
+/// Bytes of n integers of 4 bits.
+inline int64_t int4_bytes(int64_t n) { return (n + 1) / 2; }
+
+/// Packs n integers in [-8, 7]: the first half of them in the low bits of the bytes, the others in the high ones.
+inline void pack_int4(int64_t n, uint8_t* out, const int8_t* in) {
+  const int64_t half = int4_bytes(n);
+  for (int64_t i = 0; i < half; ++i) {
+    const int high = half + i < n ? in[half + i] + 8 : 8;
+    out[i] = uint8_t((in[i] + 8) | high << 4);
+  }
+}
+
+/// The n numbers that packed integers stand for.
+inline void dequantize_int4(int64_t n, float* out, const uint8_t* in, float scale) {
+  const int64_t half = int4_bytes(n);
+  vectorized<detail::DequantizeHalves>(n - half, out, out + half, in, scale);
+  if (half > n - half) out[half - 1] = float((in[half - 1] & 15) - 8) * scale;
 }
 
 }  // namespace cpu
