@@ -33,7 +33,10 @@ namespace cpu {
 
 namespace detail {
 
-/// Those for the instructions in use. `S` is int8_t: nothing is compiled for who asks for nothing.
+// Units of the channels of a group.
+inline int64_t unit_count(const Conv2dShape& s, int64_t depth) { return (s.c / s.groups + depth - 1) / depth; }
+
+// Those for the instructions in use. `S` is int8_t: nothing is compiled for who asks for nothing.
 template <class S>
 const ConvUnitKernels& conv_unit_kernels() {
   static_assert(std::is_same_v<S, int8_t>);
@@ -74,8 +77,9 @@ struct QuantizeUnits {
   static constexpr int shift = depth == 2 ? 16 : 8;  // as in units of two and four elements
 };
 
-inline void quantize_units(int64_t n, std::uint32_t* out, const float* in, int64_t plane, int64_t channels, int bits,
-                           const QuantizeOptions& o, std::uint32_t* most) {
+template <class T>
+void quantize_units(int64_t n, std::uint32_t* out, const T* in, int64_t plane, int64_t channels, int bits,
+                    const QuantizeOptions& o, std::uint32_t* most) {
   std::uint32_t* const to = out;
   if (bits == 16 && channels >= 2) return vectorized<QuantizeUnits<2>>(n, to, in, plane, o, most);
   if (bits == 8 && channels >= 4) return vectorized<QuantizeUnits<4>>(n, to, in, plane, o, most);
@@ -100,14 +104,15 @@ struct ScaleRow {
 };
 
 // The plane of units of some channels, with its padding: `pad` outside the image.
-inline void unit_plane(const ImageLayout& layout, const Conv2dShape& s, const float* in, int64_t channels, int bits,
-                       const QuantizeOptions& o, std::uint32_t pad, std::uint32_t* out, std::uint32_t* most) {
+template <class T>
+void unit_plane(const ImageLayout& layout, const Conv2dShape& s, const T* in, int64_t channels, int bits,
+                const QuantizeOptions& o, std::uint32_t pad, std::uint32_t* out, std::uint32_t* most) {
   std::uint32_t* const row_units = layout.phases == 1 ? nullptr : scratch<std::uint32_t>(Scratch::conv_widened, s.w);
   for (int64_t y = 0; y < layout.rows; ++y, out += layout.pitch) {
     const int64_t row = y - s.pad_h;
     std::fill_n(out, layout.pitch, pad);
     if (row < 0 || row >= s.h) continue;
-    const float* from = in + row * s.w;
+    const T* from = in + row * s.w;
     if (layout.phases == 1) {
       const int64_t n = std::min(s.w, layout.width - s.pad_w);
       if (n > 0) quantize_units(n, out + s.pad_w, from, s.h * s.w, channels, bits, o, most);
@@ -127,19 +132,16 @@ inline void unit_plane(const ImageLayout& layout, const Conv2dShape& s, const fl
 template <class S = int8_t>
 int64_t conv2d_int8_weight_size(const Conv2dShape& s) {
   const ConvUnitKernels& kernels = detail::conv_unit_kernels<S>();
-  const int64_t out = s.o / s.groups, strip = kernels.heights.strip(out), units = balanced_units(s, kernels.depth);
+  const int64_t out = s.o / s.groups, strip = kernels.heights.strip(out), units = detail::unit_count(s, kernels.depth);
   return s.groups * ((out + strip - 1) / strip) * strip * units * s.kh * s.kw;
 }
-
-/// Units of the channels of a group.
-inline int64_t balanced_units(const Conv2dShape& s, int64_t depth) { return (s.c / s.groups + depth - 1) / depth; }
 
 /// Packs a weight [o, c / groups, kh, kw]: [group][strip][unit][ky][kx][channel of the strip].
 template <class S>
 void pack_conv2d_int8_weight(const Conv2dShape& s, const S* w, std::uint32_t* out) {
   const ConvUnitKernels& kernels = detail::conv_unit_kernels<S>();
   const int64_t group = s.o / s.groups, strip = kernels.heights.strip(group), in = s.c / s.groups, taps = s.kh * s.kw;
-  const int64_t units = balanced_units(s, kernels.depth);
+  const int64_t units = detail::unit_count(s, kernels.depth);
   for (int64_t o = 0; o < s.o;) {
     const int64_t rows = std::min(strip, group - o % group);
     for (int64_t unit = 0; unit < units; ++unit) {
@@ -162,14 +164,11 @@ template <class S>
 bool conv2d_int8(const Conv2dShape& shape, const float* x, const QuantizeOptions& input, const std::uint32_t* weights,
                  const int32_t* weight_sums, const float* scale, bool scale_outputs, const float* bias, float* y) {
   const ConvUnitKernels& kernels = detail::conv_unit_kernels<S>();
-  const int64_t in = shape.c / shape.groups, depth = kernels.depth, units = balanced_units(shape, depth);
-  Conv2dShape s = shape;  // with units in place of channels
-  s.c = units * s.groups;
+  const int64_t in = shape.c / shape.groups, depth = kernels.depth, units = detail::unit_count(shape, depth);
   const int64_t run = kernels.run, tile_runs = 2 * kernels.lanes / run;
-  ImageLayout layout = image_layout(s, run);
-  if (!layout.copied) {
-    layout = {true, s.h, 1, s.w, s.w, s.h * s.w};
-  }
+  Conv2dShape s = without_rows(shape, run);  // with units in place of channels
+  s.c = units * s.groups;
+  const ImageLayout layout = image_layout(s, run);
   const int64_t row_elements = units * s.stride_h * layout.pitch;
   const int64_t rows = std::clamp<int64_t>(32768 / row_elements, 1, s.oh);
   const ConvPlan plan = conv_plan(s, run, tile_runs, rows);

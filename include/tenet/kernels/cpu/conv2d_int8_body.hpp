@@ -67,6 +67,11 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_unit_tiles(const ConvTiles<std::uin
   }
 }
 
+template <class A>
+std::uint32_t gather_bits(const int8_t* from, int64_t step, int64_t left) {
+  return gather_unit<A>(from, step, left).bits;
+}
+
 template <class A, class B, int height>
 constexpr auto conv_unit_tiles_of() -> void (*)(const ConvTiles<std::uint32_t>&) {
   if constexpr ((tile_heights >> (height - 1) & 1) != 0) return conv_unit_tiles<A, B, height>;
@@ -75,13 +80,9 @@ constexpr auto conv_unit_tiles_of() -> void (*)(const ConvTiles<std::uint32_t>&)
 
 template <class A, class B, int... i>
 constexpr ConvUnitKernels make_conv_unit_kernels(std::integer_sequence<int, i...>) {
-  return {lanes<std::uint32_t>,
-          run_lanes<std::uint32_t>,
-          unit_depth<A>,
-          32 / unit_depth<A>,
-          {tile_heights},
-          {conv_unit_tiles_of<A, B, i + 1>()...},
-          &gather_unit<A, int8_t>};
+  return {lanes<std::uint32_t>, run_lanes<std::uint32_t>, unit_depth<A>,
+          32 / unit_depth<A>,   {tile_heights},           {conv_unit_tiles_of<A, B, i + 1>()...},
+          &gather_bits<A>};
 }
 
 template <class A, class B>

@@ -87,7 +87,9 @@ struct DequantizeHalves {
 }  // namespace detail
 
 /// The bounds of x[n], n > 0.
-inline Bounds bounds(int64_t n, const float* x) {
+template <class T>
+Bounds bounds(int64_t n, const T* x) {
+  static_assert(std::is_same_v<T, float>);
   using namespace detail;
   std::atomic<int32_t> low{std::numeric_limits<int32_t>::max()}, high{std::numeric_limits<int32_t>::min()};
   parallel_for(n, quantize_grain, [&](int64_t begin, int64_t end) {
@@ -134,7 +136,8 @@ inline void pack_int4(int64_t n, uint8_t* out, const int8_t* in) {
 }
 
 /// The n numbers that packed integers stand for.
-inline void dequantize_int4(int64_t n, float* out, const uint8_t* in, float scale) {
+template <class T>
+void dequantize_int4(int64_t n, T* out, const uint8_t* in, float scale) {
   const int64_t half = int4_bytes(n);
   vectorized<detail::DequantizeHalves>(n - half, out, out + half, in, scale);
   if (half > n - half) out[half - 1] = float((in[half - 1] & 15) - 8) * scale;
