@@ -4,6 +4,7 @@
 // beforehand (static quantization). Sums are exact and are scaled once, so answers are the same on every processor.
 #pragma once
 
+#include <tenet/kernels/cpu/conv2d_int8.hpp>
 #include <tenet/kernels/cpu/gemm_int8_panels.hpp>
 #include <tenet/quant/affine.hpp>
 #include <tenet/quant/linear_shape.hpp>
@@ -15,49 +16,72 @@ inline namespace TENET_CONFIG {
 
 namespace detail {
 
-/// What a product takes from a weight [out, k] of 8 bits, made once and again when the weight changes.
+/// What products take from a weight [out, ...] of 8 bits, made once and again when the weight changes.
 class Int8Panels {
  public:
   struct Ready {
     const void* values;
     std::uint32_t version;
-    Tensor<std::int32_t> sums;  // of each row
-    int kind = -1;
+    Tensor<std::int32_t> sums;  // over each output
+    int kind = -1;              // of the panels
+    std::int64_t groups = 0;    // of the convolution that they are for; 0: linear
     Tensor<std::int32_t> panels;
+    const std::uint32_t* panel_data() const {
+      return panels ? static_cast<const std::uint32_t*>(panels.data_ptr()) : nullptr;
+    }
   };
 
   Int8Panels() = default;
   Int8Panels(const Int8Panels&) {}  // a copy of the weight makes its own
   Int8Panels& operator=(const Int8Panels&) = delete;
 
-  /// `panels`: whether they are needed, not the sums alone.
-  std::shared_ptr<const Ready> of(const Tensor<std::int8_t>& values, bool panels) {
+  /// For products of few rows, which need no panels.
+  std::shared_ptr<const Ready> of(const Tensor<std::int8_t>& values) {
     const std::lock_guard lock(mutex_);
-    const bool fresh = ready_ && ready_->values == values.data() && ready_->version == values.version();
-    const int kind = cpu::int8_panels_kind();
-    if (fresh && (!panels || ready_->kind == kind)) return ready_;
-    const std::int64_t out = values.shape()[0], k = out ? values.numel() / out : 0;
-    auto next = std::make_shared<Ready>(Ready{values.data(), values.version(), {}, -1, {}});
-    next->sums = fresh ? ready_->sums : row_sums(values.data(), out, k);
-    if (panels) {
-      next->kind = kind;
-      next->panels = empty<std::int32_t>({cpu::int8_panels_size(out, k)});
-      cpu::pack_int8_panels<std::int8_t>(out, k, {values.data(), 1, k},
-                                         static_cast<std::uint32_t*>(next->panels.data_ptr()));
-    }
-    ready_ = next;
-    return next;
+    if (!is_fresh(values)) ready_ = std::make_shared<Ready>(start(values));
+    return ready_;
+  }
+  std::shared_ptr<const Ready> for_linear(const Tensor<std::int8_t>& values) {
+    return with_panels(values, 0, [&](std::int64_t out, std::int64_t k) {
+      Tensor<std::int32_t> panels = empty<std::int32_t>({cpu::int8_panels_size(out, k)});
+      cpu::pack_int8_panels<std::int8_t>(out, k, {values.data(), 1, k}, units(panels));
+      return panels;
+    });
+  }
+  std::shared_ptr<const Ready> for_conv2d(const Tensor<std::int8_t>& values, const cpu::Conv2dShape& s) {
+    return with_panels(values, s.groups, [&](std::int64_t, std::int64_t) {
+      Tensor<std::int32_t> panels = empty<std::int32_t>({cpu::conv2d_int8_weight_size(s)});
+      cpu::pack_conv2d_int8_weight(s, values.data(), units(panels));
+      return panels;
+    });
   }
 
  private:
-  static Tensor<std::int32_t> row_sums(const std::int8_t* values, std::int64_t out, std::int64_t k) {
-    Tensor<std::int32_t> sums = empty<std::int32_t>({out});
+  static std::uint32_t* units(const Tensor<std::int32_t>& t) { return static_cast<std::uint32_t*>(t.data_ptr()); }
+  bool is_fresh(const Tensor<std::int8_t>& values) const {
+    return ready_ && ready_->values == values.data() && ready_->version == values.version();
+  }
+  static Ready start(const Tensor<std::int8_t>& values) {
+    const std::int64_t out = values.shape()[0], k = out ? values.numel() / out : 0;
+    Ready next{values.data(), values.version(), empty<std::int32_t>({out}), -1, 0, {}};
     for (std::int64_t i = 0; i < out; ++i) {
       std::uint32_t sum = 0;
-      for (std::int64_t p = 0; p < k; ++p) sum += std::uint32_t(std::int32_t(values[i * k + p]));
-      sums(i) = std::int32_t(sum);
+      for (std::int64_t p = 0; p < k; ++p) sum += std::uint32_t(std::int32_t(values.data()[i * k + p]));
+      next.sums.data()[i] = std::int32_t(sum);
     }
-    return sums;
+    return next;
+  }
+  template <class F>
+  std::shared_ptr<const Ready> with_panels(const Tensor<std::int8_t>& values, std::int64_t groups, F pack) {
+    const std::lock_guard lock(mutex_);
+    const int kind = cpu::int8_panels_kind();
+    const bool fresh = is_fresh(values);
+    if (fresh && ready_->kind == kind && ready_->groups == groups) return ready_;
+    auto next = std::make_shared<Ready>(fresh ? *ready_ : start(values));
+    const std::int64_t out = values.shape()[0];
+    next->kind = kind, next->groups = groups, next->panels = pack(out, values.numel() / out);
+    ready_ = next;
+    return next;
   }
 
   std::mutex mutex_;
@@ -155,19 +179,37 @@ struct Int8Weight final : nn::WeightFormat<T> {
     const Tensor<T> from = packed(x);
     const QuantParams input = input_params("linear", from);
     const Tensor<std::uint8_t> q = quantize(from, input);
-    const auto ready = panels_.of(values, rows > 4);
+    const auto ready = rows > 4 ? panels_.for_linear(values) : panels_.of(values);
     const detail::Int8Scaling scaling(input, scales, ready->sums);
     const Tensor<T> add = bias ? packed(bias) : bias;
-    cpu::ScaleOptions options{scaling.scale.data(), scales.numel() != 1 || out == 1, scaling.correction.data()};
+    cpu::ScaleOptions options{scaling.scale.data(), scales.numel() != 1, scaling.correction.data()};
     options.bias = add ? add.data() : nullptr;
-    const auto* panels = ready->panels ? static_cast<const std::uint32_t*>(ready->panels.data_ptr()) : nullptr;
     cpu::gemm_int8<std::uint8_t, float>(rows, out, in, {q.data(), in, 1}, {values.data(), 1, in}, y.data(), out,
-                                        options, panels);
+                                        options, rows > 4 ? ready->panel_data() : nullptr);
     return y;
   }
   Tensor<T> conv2d(const Tensor<T>& x, const Tensor<T>& parameter, const Tensor<T>& bias,
                    const tenet::Conv2dOptions& options) const override {
-    return tenet::conv2d(x.detach(), dense(parameter), detached(bias), options);
+    if (x.dim() == 3) return squeeze(conv2d(unsqueeze(x, 0), parameter, bias, options), 0);
+    const cpu::Conv2dShape s = tenet::detail::conv2d_shape(x.shape(), values.shape(), options);
+    if (bias && !(bias.shape() == Shape{s.o})) {
+      throw ShapeError(text({"conv2d: expected a bias [", s.o, "], got ", bias.shape()}));
+    }
+    const std::int64_t k = s.c / s.groups * s.kh * s.kw;
+    Tensor<T> y = empty<T>(tenet::detail::output_shape(s));
+    if (y.numel() == 0) return y;
+    if (k == 0 || k > 65536) return tenet::conv2d(x.detach(), dense(parameter), detached(bias), options);
+    const Tensor<T> from = packed(x), add = bias ? packed(bias) : bias;
+    const QuantParams input = input_params("conv2d", from);
+    detail::check("int8", input, uint8_levels);
+    const auto ready = panels_.for_conv2d(values, s);
+    Tensor<float> scale = empty<float>(scales.shape());
+    for (std::int64_t i = 0; i < scales.numel(); ++i) scale.data()[i] = input.scale * scales.data()[i];
+    const bool finite = cpu::conv2d_int8<std::int8_t>(s, from.data(), detail::kernel_options(input, uint8_levels),
+                                                      ready->panel_data(), ready->sums.data(), scale.data(),
+                                                      scales.numel() != 1, add ? add.data() : nullptr, y.data());
+    detail::check_values("conv2d", x.shape(), finite);
+    return y;
   }
 
   /// What an input is quantized by. Throws Error if a value is not finite.

@@ -3,4 +3,5 @@
 
 #include <tenet/quant/dynamic.hpp>
 #include <tenet/quant/formats.hpp>
+#include <tenet/quant/static.hpp>
 #include <tenet/quant/weights.hpp>
