@@ -4,6 +4,7 @@
 #include <tenet/quant/bfloat16_weight.hpp>
 #include <tenet/quant/groups.hpp>
 #include <tenet/quant/int8.hpp>
+#include <tenet/quant/qat.hpp>
 
 namespace tenet::quant {
 inline namespace TENET_CONFIG {
@@ -19,7 +20,7 @@ nn::WeightReader<float> reader() {
 template <class T = float>
 std::vector<nn::WeightReader<T>> formats() {
   return {detail::reader<Int8Weight<T>>(), detail::reader<GroupWeight<T, 4>>(), detail::reader<GroupWeight<T, 8>>(),
-          detail::reader<Bfloat16Weight<T>>()};
+          detail::reader<Bfloat16Weight<T>>(), detail::reader<FakeQuantizedWeight<T>>()};
 }
 
 }  // namespace TENET_CONFIG
