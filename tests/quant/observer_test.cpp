@@ -52,6 +52,9 @@ TEST(Observer, HistogramsCutRareValues) {
   EXPECT_LE(error(x, squares.params()), error(x, all.params()) * 1.0001);
   EXPECT_LT(entropy.bounds().high, 10);
   EXPECT_GT(entropy.bounds().high, 2);
+  Observer<> many_zeros({.method = Calibration::entropy});
+  many_zeros.observe(relu(x - 1.0f));
+  EXPECT_GT(many_zeros.bounds().high, 1.5);
   const auto percentile = of(Calibration::percentile);
   EXPECT_NEAR(percentile.bounds().low, -3.29, 0.4);
   EXPECT_NEAR(percentile.bounds().high, 3.29, 0.4);

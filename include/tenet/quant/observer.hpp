@@ -149,9 +149,10 @@ inline BinRange around(std::size_t bins, double zero, double reach) {
   return {std::size_t(begin), std::max(std::size_t(begin) + 1, std::size_t(end))};
 }
 
-/// The bins around 0 that lose least information.
-inline BinRange least_divergence(const std::vector<double>& counts, double zero, int levels) {
-  const std::size_t bins = counts.size();
+/// The bins around 0 that lose least information. 0 is exact within any bounds: how often it comes does not count.
+inline BinRange least_divergence(std::vector<double> counts, double zero, int levels) {
+  const std::size_t bins = counts.size(), at = std::min(std::size_t(zero), bins - 1);
+  counts[at] = std::min(counts[at], counts[at + 1 < bins ? at + 1 : at - 1]);
   const double most = std::max(zero, double(bins) - zero);
   BinRange best{0, bins};
   double least = divergence(counts, best, levels);
