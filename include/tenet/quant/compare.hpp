@@ -3,8 +3,8 @@
 
 #include <tenet/nn/summary.hpp>
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 
 namespace tenet::quant {
 
@@ -16,10 +16,11 @@ struct LayerComparison {
   double sqnr = 0;  ///< of the outputs, in dB: signal to quantization noise; infinite if they are equal
 };
 
+template <class T = double>
 struct Comparison {
-  std::vector<LayerComparison> layers;        ///< those with a weight
-  LayerComparison total;                      ///< of the whole state and the model's output
-  double seconds = 0, reference_seconds = 0;  ///< that the models ran
+  std::vector<LayerComparison> layers;   ///< those with a weight
+  LayerComparison total;                 ///< of the whole state and the model's output
+  T seconds = 0, reference_seconds = 0;  ///< that the models ran
   /// A table.
   TENET_TAG std::string str() const;
 };
@@ -29,8 +30,9 @@ inline namespace TENET_CONFIG {
 namespace detail {
 
 /// Keeps what each module call of a forward gave.
+template <class Result = AnyTensor>
 struct OutputObserver final : nn::CallObserver {
-  std::vector<std::pair<const void*, AnyTensor>> calls;
+  std::vector<std::pair<const void*, Result>> calls;
   nn::CallObserver* outer = std::exchange(state::call_observer, this);
 
   OutputObserver() = default;
@@ -70,8 +72,9 @@ std::vector<NamedModule> named_modules(M& model) {
 }
 
 /// Sums of squares: of the outputs of one model, and of their differences from the other's.
+template <class T = double>
 struct Noise {
-  double signal = 0, noise = 0;
+  T signal = 0, noise = 0;
 
   void add(const AnyTensor& reference, const AnyTensor& other) {
     if (reference.dtype() != DType::float32 || other.dtype() != DType::float32) return;
@@ -89,6 +92,13 @@ struct Noise {
   }
 };
 
+/// Seconds on the wall. <chrono> would cost every program time to compile.
+inline double now() {
+  std::timespec t;
+  std::timespec_get(&t, TIME_UTC);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
 /// Runs a model on a batch and keeps what its modules gave; adds the time.
 template <class M, class X>
 std::vector<std::pair<const void*, AnyTensor>> outputs(M& model, const X& x, double& seconds) {
@@ -96,14 +106,15 @@ std::vector<std::pair<const void*, AnyTensor>> outputs(M& model, const X& x, dou
   model.collect_modules("", 0, modules);
   const nn::detail::EvaluationScope evaluation(modules);
   const no_grad guard;
-  OutputObserver observer;
-  const auto start = std::chrono::steady_clock::now();
+  OutputObserver<> observer;
+  const double start = now();
   model(x);
-  seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds += now() - start;
   return std::move(observer.calls);
 }
 
-inline std::string comparison_table(const Comparison& c) {
+template <class T>
+std::string comparison_table(const Comparison<T>& c) {
   std::vector<LayerComparison> rows = c.layers;
   rows.push_back(c.total);
   std::size_t width = 5;
@@ -127,13 +138,13 @@ inline std::string comparison_table(const Comparison& c) {
 /// compares the outputs of their layers: each layer of `quantized` works on what the layers before it gave. See
 /// torch.ao.ns._numeric_suite.
 template <nn::IsModule M, class Data>
-Comparison compare(M& reference, M& quantized, Data&& data) {
+Comparison<> compare(M& reference, M& quantized, Data&& data) {
   const std::vector<detail::NamedModule> a = detail::named_modules(reference), b = detail::named_modules(quantized);
   if (a.size() != b.size()) {
     throw Error(text({"compare: expected models of as many layers, got ", a.size() - 1, " and ", b.size() - 1}));
   }
-  Comparison result;
-  std::vector<detail::Noise> noise(a.size());
+  Comparison<> result;
+  std::vector<detail::Noise<>> noise(a.size());
   bool first = true;
   const auto run = [&](const auto& x) {
     if (first) {  // what is prepared once is not timed
@@ -170,6 +181,9 @@ Comparison compare(M& reference, M& quantized, Data&& data) {
 
 }  // namespace TENET_CONFIG
 
-TENET_TAG inline std::string Comparison::str() const { return detail::comparison_table(*this); }
+template <class T>
+TENET_TAG std::string Comparison<T>::str() const {
+  return detail::comparison_table(*this);
+}
 
 }  // namespace tenet::quant

@@ -17,6 +17,7 @@ inline namespace TENET_CONFIG {
 namespace detail {
 
 /// What products take from a weight [out, ...] of 8 bits, made once and again when the weight changes.
+template <class S>
 class Int8Panels {
  public:
   struct Ready {
@@ -36,21 +37,21 @@ class Int8Panels {
   Int8Panels& operator=(const Int8Panels&) = delete;
 
   /// For products of few rows, which need no panels.
-  std::shared_ptr<const Ready> of(const Tensor<std::int8_t>& values) {
+  std::shared_ptr<const Ready> of(const Tensor<S>& values) {
     const std::lock_guard lock(mutex_);
     if (!is_fresh(values)) ready_ = std::make_shared<Ready>(start(values));
     return ready_;
   }
-  std::shared_ptr<const Ready> for_linear(const Tensor<std::int8_t>& values) {
+  std::shared_ptr<const Ready> for_linear(const Tensor<S>& values) {
     return with_panels(values, 0, [&](std::int64_t out, std::int64_t k) {
-      Tensor<std::int32_t> panels = empty<std::int32_t>({cpu::int8_panels_size(out, k)});
-      cpu::pack_int8_panels<std::int8_t>(out, k, {values.data(), 1, k}, units(panels));
+      Tensor<std::int32_t> panels = empty<std::int32_t>({cpu::int8_panels_size<S>(out, k)});
+      cpu::pack_int8_panels<S>(out, k, {values.data(), 1, k}, units(panels));
       return panels;
     });
   }
-  std::shared_ptr<const Ready> for_conv2d(const Tensor<std::int8_t>& values, const cpu::Conv2dShape& s) {
+  std::shared_ptr<const Ready> for_conv2d(const Tensor<S>& values, const cpu::Conv2dShape& s) {
     return with_panels(values, s.groups, [&](std::int64_t, std::int64_t) {
-      Tensor<std::int32_t> panels = empty<std::int32_t>({cpu::conv2d_int8_weight_size(s)});
+      Tensor<std::int32_t> panels = empty<std::int32_t>({cpu::conv2d_int8_weight_size<S>(s)});
       cpu::pack_conv2d_int8_weight(s, values.data(), units(panels));
       return panels;
     });
@@ -58,10 +59,10 @@ class Int8Panels {
 
  private:
   static std::uint32_t* units(const Tensor<std::int32_t>& t) { return static_cast<std::uint32_t*>(t.data_ptr()); }
-  bool is_fresh(const Tensor<std::int8_t>& values) const {
+  bool is_fresh(const Tensor<S>& values) const {
     return ready_ && ready_->values == values.data() && ready_->version == values.version();
   }
-  static Ready start(const Tensor<std::int8_t>& values) {
+  static Ready start(const Tensor<S>& values) {
     const std::int64_t out = values.shape()[0], k = out ? values.numel() / out : 0;
     Ready next{values.data(), values.version(), empty<std::int32_t>({out}), -1, 0, {}};
     for (std::int64_t i = 0; i < out; ++i) {
@@ -72,7 +73,7 @@ class Int8Panels {
     return next;
   }
   template <class F>
-  std::shared_ptr<const Ready> with_panels(const Tensor<std::int8_t>& values, std::int64_t groups, F pack) {
+  std::shared_ptr<const Ready> with_panels(const Tensor<S>& values, std::int64_t groups, F pack) {
     const std::lock_guard lock(mutex_);
     const int kind = cpu::int8_panels_kind();
     const bool fresh = is_fresh(values);
@@ -89,12 +90,13 @@ class Int8Panels {
 };
 
 /// How the sums of a product become numbers: the zero point of the input taken out, and both scales.
+template <class T>
 struct Int8Scaling {
-  Tensor<float> scale;              // [out], or [1] for all
+  Tensor<T> scale;                  // [out], or [1] for all
   Tensor<std::int32_t> correction;  // [out]: -zero_point times the sum of each row
 
-  Int8Scaling(QuantParams input, const Tensor<float>& scales, const Tensor<std::int32_t>& sums)
-      : scale(empty<float>(scales.shape())), correction(empty<std::int32_t>(sums.shape())) {
+  Int8Scaling(QuantParams input, const Tensor<T>& scales, const Tensor<std::int32_t>& sums)
+      : scale(empty<T>(scales.shape())), correction(empty<std::int32_t>(sums.shape())) {
     const std::int64_t n = sums.numel();
     for (std::int64_t i = 0; i < scales.numel(); ++i) scale.data()[i] = input.scale * scales.data()[i];
     const auto zero = std::uint32_t(input.zero_point);
@@ -180,7 +182,7 @@ struct Int8Weight final : nn::WeightFormat<T> {
     const QuantParams input = input_params("linear", from);
     const Tensor<std::uint8_t> q = quantize(from, input);
     const auto ready = rows > 4 ? panels_.for_linear(values) : panels_.of(values);
-    const detail::Int8Scaling scaling(input, scales, ready->sums);
+    const detail::Int8Scaling<T> scaling(input, scales, ready->sums);
     const Tensor<T> add = bias ? packed(bias) : bias;
     cpu::ScaleOptions options{scaling.scale.data(), scales.numel() != 1, scaling.correction.data()};
     options.bias = add ? add.data() : nullptr;
@@ -222,7 +224,7 @@ struct Int8Weight final : nn::WeightFormat<T> {
  private:
   static Tensor<T> detached(const Tensor<T>& t) { return t ? t.detach() : t; }
 
-  mutable detail::Int8Panels panels_;
+  mutable detail::Int8Panels<std::int8_t> panels_;
 };
 
 }  // namespace TENET_CONFIG

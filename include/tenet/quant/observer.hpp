@@ -81,7 +81,8 @@ struct BinRange {
 };
 
 /// Squared error of values that lie evenly in their bins when bins [r.begin, r.end) are cut into `levels` steps.
-inline double squared_error(const std::vector<double>& counts, BinRange r, int levels) {
+template <class T>
+double squared_error(const std::vector<T>& counts, BinRange r, int levels) {
   const double step = double(r.end - r.begin) / levels;
   const auto integral = [](double a, double b) { return (b * b * b - a * a * a) / 3; };
   const auto level = [&](double x) { return std::min(std::max(std::floor(x / step), 0.0), double(levels - 1)); };
@@ -97,8 +98,9 @@ inline double squared_error(const std::vector<double>& counts, BinRange r, int l
 
 /// The bins of least squared error: the side that leaves more bins without values is cut first, as long as it pays.
 /// See torch.ao.quantization.observer.HistogramObserver.
-inline BinRange least_error(const std::vector<double>& counts, int levels) {
-  std::vector<double> sums(counts);
+template <class T>
+BinRange least_error(const std::vector<T>& counts, int levels) {
+  std::vector<T> sums(counts);
   for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
   const double total = sums.back(), step = 1e-5;
   double alpha = 0, beta = 1, least = std::numeric_limits<double>::infinity();
@@ -119,10 +121,11 @@ inline BinRange least_error(const std::vector<double>& counts, int levels) {
 }
 
 /// The information lost when bins [r.begin, r.end), which the values outside are moved to, are merged to `levels`.
-inline double divergence(const std::vector<double>& counts, BinRange r, int levels) {
+template <class T>
+double divergence(const std::vector<T>& counts, BinRange r, int levels) {
   const std::size_t n = r.end - r.begin;
-  std::vector<double> p(counts.begin() + std::ptrdiff_t(r.begin), counts.begin() + std::ptrdiff_t(r.end));
-  const std::vector<double> inside = p;
+  std::vector<T> p(counts.begin() + std::ptrdiff_t(r.begin), counts.begin() + std::ptrdiff_t(r.end));
+  const std::vector<T> inside = p;
   for (std::size_t i = 0; i < r.begin; ++i) p.front() += counts[i];
   for (std::size_t i = r.end; i < counts.size(); ++i) p.back() += counts[i];
   double total = 0, total_inside = 0;
@@ -150,7 +153,8 @@ inline BinRange around(std::size_t bins, double zero, double reach) {
 }
 
 /// The bins around 0 that lose least information. 0 is exact within any bounds: how often it comes does not count.
-inline BinRange least_divergence(std::vector<double> counts, double zero, int levels) {
+template <class T>
+BinRange least_divergence(std::vector<T> counts, double zero, int levels) {
   const std::size_t bins = counts.size(), at = std::min(std::size_t(zero), bins - 1);
   counts[at] = std::min(counts[at], counts[at + 1 < bins ? at + 1 : at - 1]);
   const double most = std::max(zero, double(bins) - zero);
@@ -166,7 +170,8 @@ inline BinRange least_divergence(std::vector<double> counts, double zero, int le
 }
 
 /// The bins that hold `part` of the values, as many missing below as above.
-inline BinRange middle(const std::vector<double>& counts, double part) {
+template <class T>
+BinRange middle(const std::vector<T>& counts, double part) {
   double total = 0;
   for (double c : counts) total += c;
   const double cut = total * (1 - part) / 2;

@@ -36,16 +36,20 @@ namespace detail {
 // Units of the channels of a group.
 inline int64_t unit_count(const Conv2dShape& s, int64_t depth) { return (s.c / s.groups + depth - 1) / depth; }
 
-// Those for the instructions in use. `S` is int8_t: nothing is compiled for who asks for nothing.
+// U, once S is known: nothing is compiled for a program that uses none of it.
+template <class S, class U>
+using unit_for = std::conditional_t<std::is_same_v<S, int8_t>, U, void>;
+
+// Those for the instructions in use.
 template <class S>
 const ConvUnitKernels& conv_unit_kernels() {
-  static_assert(std::is_same_v<S, int8_t>);
+  using Pair = unit_for<S, ShortPair>;
 #if TENET_X86
-  if (has_dots(Dots::int8)) return avx512::conv_unit_kernels<SignedQuad, UnsignedQuad>;
-  if (isa() == Isa::avx512) return avx512::conv_unit_kernels<ShortPair, ShortPair>;
-  if (isa() == Isa::avx2) return avx2::conv_unit_kernels<ShortPair, ShortPair>;
+  if (has_dots(Dots::int8)) return avx512::conv_unit_kernels<unit_for<S, SignedQuad>, unit_for<S, UnsignedQuad>>;
+  if (isa() == Isa::avx512) return avx512::conv_unit_kernels<Pair, Pair>;
+  if (isa() == Isa::avx2) return avx2::conv_unit_kernels<Pair, Pair>;
 #endif
-  return baseline::conv_unit_kernels<ShortPair, ShortPair>;
+  return baseline::conv_unit_kernels<Pair, Pair>;
 }
 
 // n pixels of `depth` channels as integers in one unit each.
