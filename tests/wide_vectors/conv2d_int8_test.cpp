@@ -1,5 +1,5 @@
-// The tests of 8-bit convolutions again, with the 64-byte kernels compiled for AVX2: their logic is then proven on machines
-// without AVX-512 as well.
+// The tests of 8-bit convolutions again, with the 64-byte kernels compiled for AVX2: their logic is then proven on
+// machines without AVX-512 as well.
 #define TENET_WIDE_VECTORS_ON_AVX2
 #pragma GCC diagnostic ignored "-Wpsabi"
 
