@@ -2,6 +2,7 @@
 // are headers of their own (data/gzip.hpp, io/checkpoint.hpp).
 #pragma once
 
+#include <tenet/amp/amp.hpp>
 #include <tenet/autograd/autograd.hpp>
 #include <tenet/core/core.hpp>
 #include <tenet/data/data.hpp>

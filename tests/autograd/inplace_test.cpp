@@ -189,6 +189,30 @@ TEST(Versions, WhatIsNotKeptMayChange) {
   EXPECT_EQ(values(x.grad()), (Doubles{2, 2, 2}));
 }
 
+// A pointwise gradient may be written over the one it came from, but only where nobody can see it.
+TEST(InPlace, GradientsThatAreSeenStay) {
+  const auto x = leaf(Doubles{-1, 2});
+  const auto h = x * 3, y = relu(h), z = y * 1;
+  const auto g = from_vector<double>({5, 7});
+  y.backward(g, {.retain_graph = true});
+  EXPECT_EQ(values(g), (Doubles{5, 7}));
+  EXPECT_EQ(values(x.grad()), (Doubles{0, 21}));
+
+  Tensor<double> seen;
+  y.register_hook([&](const AnyTensor& t) {
+    seen = Tensor<double>(t);
+    return AnyTensor();
+  });
+  y.retain_grad();
+  z.backward(g, {.retain_graph = true});
+  EXPECT_EQ(values(seen), (Doubles{5, 7}));
+  EXPECT_EQ(values(y.grad()), (Doubles{5, 7}));
+
+  const auto both = autograd::grad<double>({z}, {y, x}, {.grad_outputs = {g}});
+  EXPECT_EQ(values(Tensor<double>(both[0])), (Doubles{5, 7}));
+  EXPECT_EQ(values(Tensor<double>(both[1])), (Doubles{0, 21}));
+}
+
 TEST(Versions, OldViewsAreStale) {
   const auto w = leaf(Doubles{1, 2});
   const auto h = w * 1;

@@ -16,27 +16,39 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 const float nan = std::nanf("");
 
 struct Exp {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::exp(x); }
 };
 struct Log {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::log(x); }
 };
 struct Log1p {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::log1p(x); }
 };
 struct Expm1 {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::expm1(x); }
 };
 struct Tanh {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::tanh(x); }
 };
 struct Sigmoid {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::sigmoid(x); }
 };
 struct Erf {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::erf(x); }
 };
+struct NormalCdf {
+  static constexpr bool fused = true;
+  float operator()(float x) const { return math::normal_cdf(x); }
+};
 struct Sqrt {
+  static constexpr bool fused = true;
   float operator()(float x) const { return math::sqrt(x); }
 };
 
@@ -96,6 +108,19 @@ TEST_P(Math, IsAccurate) {
   EXPECT_LE(worst_ulp(Sqrt{}, [](long double x) { return std::sqrt(x); }), 0.5);
 }
 
+TEST_P(Math, NormalCdfIsAccurate) {
+  const std::vector<float> x = samples();
+  std::vector<float> y(x.size());
+  cpu::map_contiguous(NormalCdf{}, int64_t(x.size()), y.data(), x.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double exact = std::erfc(double(x[i]) * -0.70710678118654752440) / 2;
+    ASSERT_NEAR(y[i], exact, 1e-7) << x[i];
+    if (x[i] > -3 && x[i] < 0) {
+      ASSERT_NEAR(y[i] / exact, 1, 1e-5) << x[i];
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OnEachInstructionSet, Math,
                          ::testing::Values(cpu::Isa::baseline, cpu::Isa::avx2, cpu::Isa::avx512));
 
@@ -121,6 +146,9 @@ TEST(MathSpecials, AreRight) {
   EXPECT_EQ(math::sigmoid(0.f), 0.5f);
   EXPECT_EQ(math::erf(infinity), 1.f);
   EXPECT_EQ(math::erf(-infinity), -1.f);
+  EXPECT_EQ(math::normal_cdf(infinity), 1.f);
+  EXPECT_EQ(math::normal_cdf(-infinity), 0.f);
+  EXPECT_TRUE(std::isnan(math::normal_cdf(nan)));
   EXPECT_TRUE(std::isnan(math::sqrt(-1.f)));
   EXPECT_EQ(math::sqrt(infinity), infinity);
   for (const float zero : {0.f, -0.f}) {

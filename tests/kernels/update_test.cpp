@@ -102,18 +102,32 @@ TEST(Updates, AreTheSameForAnyLengthInstructionSetAndNumberOfThreads) {
   set_num_threads(threads);
 }
 
-TEST(Updates, TakeHalves) {
+TEST(Updates, ChangeTheMastersOfHalves) {
   const int64_t n = 1000;
-  std::vector<bfloat16> p(1000, bfloat16(1.f)), g(1000, bfloat16(0.5f)), m(1000, bfloat16(0.f)), v = m;
-  cpu::sgd_update({.lr = 0.5}, n, p.data(), g.data(), static_cast<bfloat16*>(nullptr));
+  std::vector<bfloat16> p(1000, bfloat16(1.f)), g(1000, bfloat16(0.5f));
+  std::vector<float> master(1000, 0.f), m(1000, 0.f), v = m;
+  cpu::sgd_update({.lr = 0.5}, n, p.data(), g.data(), nullptr, master.data());
   EXPECT_EQ(float(p[0]), 0.75f);
   EXPECT_EQ(float(p[999]), 0.75f);
   cpu::adam_update({.lr = 0.25, .correction1 = 0.1, .correction2 = 0.001}, n, p.data(), g.data(), m.data(), v.data(),
-                   static_cast<bfloat16*>(nullptr));
+                   nullptr, master.data());
   EXPECT_EQ(float(p[999]), 0.5f);
-  EXPECT_NEAR(float(m[999]), 0.05f, 1e-3f);
+  EXPECT_NEAR(m[999], 0.05f, 1e-6f);
+  EXPECT_NEAR(master[999], 0.5f, 1e-6f);
+  // 0.5 + 2^-10 is no bfloat16; four of them are.
+  std::fill(g.begin(), g.end(), bfloat16(-1.f));
+  std::fill(master.begin(), master.end(), 0.5f);
+  for (int i = 0; i < 3; ++i) cpu::sgd_update({.lr = 0x1p-10}, n, p.data(), g.data(), nullptr, master.data());
+  EXPECT_EQ(master[700], 0.5f + 3 * 0x1p-10f);
+  cpu::sgd_update({.lr = 0x1p-10}, n, p.data(), g.data(), nullptr, master.data());
+  EXPECT_EQ(float(p[700]), 0.5f + 0x1p-8f);
+  // Who changes a parameter changes its master.
+  p[700] = bfloat16(2.f);
+  cpu::sgd_update({.lr = 0x1p-10}, n, p.data(), g.data(), nullptr, master.data());
+  EXPECT_EQ(master[700], 2 + 0x1p-10f);
+  EXPECT_EQ(master[701], 0.5f + 5 * 0x1p-10f);
   cpu::add_into(n, p.data(), g.data());
-  EXPECT_EQ(float(p[999]), 1.f);
+  EXPECT_EQ(float(p[700]), 1.f);
 }
 
 TEST(Updates, AddInto) {

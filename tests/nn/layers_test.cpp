@@ -6,6 +6,7 @@
 #include <tenet/nn/flatten.hpp>
 #include <tenet/nn/linear.hpp>
 #include <tenet/nn/pooling.hpp>
+#include <tenet/ops/compare.hpp>
 
 #include <thread>
 
@@ -54,6 +55,22 @@ TEST(Layers, ActivationsOfATemporaryReuseIt) {
   const Tensor<float> y = layer(std::move(x));
   EXPECT_EQ(y.data_ptr(), memory);
   expect_same(y, want);
+}
+
+TEST(Layers, SequentialMayPoolBeforeRelu) {
+  nn::Sequential net{nn::ReLU{}, nn::MaxPool2d{2}, nn::ReLU{}};
+  auto x = randn<float>({2, 3, 4, 6});
+  x(1, 2, 3, 4) = std::numeric_limits<float>::quiet_NaN();
+  auto same = x.clone();
+  x.requires_grad_();
+  same.requires_grad_();
+  const auto y = net(x), want = relu(max_pool2d(relu(same), {2}));
+  const auto g = randn<float>(y.shape());
+  y.backward(g);
+  want.backward(g);
+  for (const auto& [got, expected] : {std::pair(y, want), std::pair(x.grad(), same.grad())}) {
+    EXPECT_TRUE(allclose(got, expected, 0, 0, true));
+  }
 }
 
 TEST(Layers, LinearAndConvolutionUseTheirParameters) {

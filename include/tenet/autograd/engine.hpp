@@ -170,7 +170,7 @@ class Walk {
   }
 
   void pass(Node& n, AnyTensor g, AnyTensor* out) {
-    n.type->backward(n, g, out);
+    n.type->backward(n, std::move(g), out);
     g = {};
     const GradMath& math = n.type->math();
     for (int i = 0; i < n.inputs; ++i) {

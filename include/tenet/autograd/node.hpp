@@ -62,7 +62,7 @@ struct GradMath {
 struct NodeType {
   const char* name;
   /// Fills out[i] for the inputs whose gradient is wanted, from the gradient of the output.
-  void (*backward)(Node&, const AnyTensor& gradient, AnyTensor* out);
+  void (*backward)(Node&, AnyTensor&& gradient, AnyTensor* out);
   const GradMath& (*math)();  // of the inputs' element type
 };
 

@@ -9,6 +9,7 @@ namespace tenet::nn {
 
 /// max(x, 0). See torch.nn.ReLU.
 struct ReLU : Module<ReLU> {
+  using increasing = void;
   TENET_MODULE()
   template <TensorLike X>
   TENET_TAG tensor_t<X> forward(X&& x) const {

@@ -5,6 +5,17 @@
 
 namespace tenet::nn {
 
+/// A layer without state that is increasing, element by element, such as ReLU; one that picks the greatest element
+/// of each window. They give the same in either order, and the second leaves less to do for the first.
+template <class M>
+concept Increasing = requires {
+  typename M::increasing;
+};
+template <class M>
+concept PicksGreatest = requires {
+  typename M::picks_greatest;
+};
+
 /// Runs its layers one after the other: `nn::Sequential net{nn::Linear<>{784, 100}, nn::ReLU{}, nn::Linear<>{100,
 /// 10}}`. Parameters are named "0.weight", "2.weight", ... See torch.nn.Sequential.
 template <class... M>
@@ -37,8 +48,23 @@ class Sequential : public Module<Sequential<M...>> {
  private:
   template <std::size_t I, class X>
   auto run(X x) {
-    if constexpr (I == sizeof...(M)) return x;
-    else return run<I + 1>(std::get<I>(layers_)(std::move(x)));
+    if constexpr (I == sizeof...(M)) {
+      return x;
+    } else {
+      if constexpr (commute<I>()) {
+        if (!state::call_observer) return run<I + 2>(std::get<I>(layers_)(std::get<I + 1>(layers_)(std::move(x))));
+      }
+      return run<I + 1>(std::get<I>(layers_)(std::move(x)));
+    }
+  }
+  template <std::size_t I>
+  static constexpr bool commute() {
+    if constexpr (I + 1 < sizeof...(M)) {
+      using Layers = std::tuple<M...>;
+      return Increasing<std::tuple_element_t<I, Layers>> && PicksGreatest<std::tuple_element_t<I + 1, Layers>>;
+    } else {
+      return false;
+    }
   }
 
   std::tuple<M...> layers_;

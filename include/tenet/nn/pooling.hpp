@@ -9,6 +9,7 @@ namespace tenet::nn {
 /// The greatest element of each window: [n, c, h, w] -> [n, c, oh, ow]; see max_pool2d(). The stride defaults to
 /// the kernel's size. See torch.nn.MaxPool2d.
 struct MaxPool2d : Module<MaxPool2d> {
+  using picks_greatest = void;
   MaxPool2dOptions options;
   TENET_MODULE()
 

@@ -50,6 +50,7 @@ struct LeakyRelu : UnaryOp<LeakyRelu> {
 struct Sigmoid : UnaryOp<Sigmoid> {
   static constexpr const char* name = "sigmoid";
   static constexpr Keeps keeps = Keeps::output;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::sigmoid(x); }
   TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y * (1 - y); }
   auto ddf(auto y) const { return 1 - 2 * y; }
@@ -58,6 +59,7 @@ struct Sigmoid : UnaryOp<Sigmoid> {
 struct Tanh : UnaryOp<Tanh> {
   static constexpr const char* name = "tanh";
   static constexpr Keeps keeps = Keeps::output;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::tanh(x); }
   TENET_ALWAYS_INLINE auto df(auto, auto y) const { return 1 - y * y; }
   auto ddf(auto y) const { return -2 * y; }
@@ -66,9 +68,10 @@ struct Tanh : UnaryOp<Tanh> {
 struct Gelu : UnaryOp<Gelu> {
   static constexpr const char* name = "gelu";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   template <class T>
   TENET_ALWAYS_INLINE static T cdf(T x) {
-    return (1 + cpu::math::erf(x * T(1 / std::numbers::sqrt2))) / 2;
+    return cpu::math::normal_cdf(x);
   }
   template <class T>
   TENET_ALWAYS_INLINE static T pdf(T x) {
@@ -82,6 +85,7 @@ struct Gelu : UnaryOp<Gelu> {
 struct GeluTanh : UnaryOp<GeluTanh> {
   static constexpr const char* name = "gelu";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   static constexpr double cubic = 0.044715, factor = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
   template <class T>
   TENET_ALWAYS_INLINE static T inner(T x) {
@@ -106,6 +110,7 @@ struct GeluTanh : UnaryOp<GeluTanh> {
 struct Silu : UnaryOp<Silu> {
   static constexpr const char* name = "silu";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return x * cpu::math::sigmoid(x); }
   TENET_ALWAYS_INLINE auto df(auto x, auto) const {
     const auto s = cpu::math::sigmoid(x);
@@ -120,6 +125,7 @@ struct Silu : UnaryOp<Silu> {
 struct Elu : UnaryOp<Elu> {
   static constexpr const char* name = "elu";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   double alpha, scale = 1;
   template <class T>
   TENET_ALWAYS_INLINE T f(T x) const {
@@ -138,6 +144,7 @@ struct Elu : UnaryOp<Elu> {
 struct Softplus : UnaryOp<Softplus> {
   static constexpr const char* name = "softplus";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   double beta, threshold;
   template <class T>
   TENET_ALWAYS_INLINE T f(T x) const {
@@ -192,6 +199,7 @@ struct Hardswish : UnaryOp<Hardswish> {
 struct Mish : UnaryOp<Mish> {
   static constexpr const char* name = "mish";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   template <class T>
   TENET_ALWAYS_INLINE static T gate(T x) {
     return cpu::math::tanh(Softplus{{}, 1, 20}.f(x));

@@ -93,16 +93,16 @@ inline void check_devices(const char* op, TensorImpl* const* in, int n) {
 }
 
 template <class Op, class T>
-void run_backward(autograd::Node& n, const AnyTensor& g, AnyTensor* out) {
-  Op::backward(Grad(n, out), static_cast<const Tensor<T>&>(g));  // a handle has no members of its own
+void run_backward(autograd::Node& n, AnyTensor&& g, AnyTensor* out) {
+  Op::backward(Grad(n, out), static_cast<Tensor<T>&&>(g));  // a handle has no members of its own
 }
 
 template <class Op, class T, class In>
 inline constexpr autograd::NodeType node_type{Op::name, &run_backward<Op, T>, &autograd::grad_math<In>};
 
 template <class Op, class T>
-concept Differentiable = FloatElement<T> && requires(Grad grad, const Tensor<T>& g) {
-  Op::backward(grad, g);
+concept Differentiable = FloatElement<T> && requires(Grad grad, Tensor<T>&& g) {
+  Op::backward(grad, std::move(g));
 };
 
 /// The options among the arguments: at most one, the last, plain data.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/conv2d.hpp>
+#include <tenet/ops/autocast.hpp>
 #include <tenet/ops/grad_math.hpp>
 #include <tenet/ops/pair.hpp>
 #include <tenet/ops/view.hpp>
@@ -127,6 +128,9 @@ tensor_t<X> conv2d(const X& x, const W& weight, const B& bias = {}, const Conv2d
   const auto s = detail::conv2d_shape(x.shape(), weight.shape(), options);
   if (bias && !(bias.shape() == Shape{s.o})) {
     throw ShapeError(text({"conv2d: expected a bias [", s.o, "], got ", bias.shape()}));
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (state::autocast) return state::autocast->conv2d(x, weight, bias, options);
   }
   return apply<op::Conv2d>(static_cast<const Tensor<T>&>(x), static_cast<const Tensor<T>&>(weight),
                            static_cast<const Tensor<T>&>(bias), s);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/gemm.hpp>
+#include <tenet/ops/autocast.hpp>
 #include <tenet/ops/grad_math.hpp>
 #include <tenet/ops/view.hpp>
 
@@ -71,6 +72,27 @@ struct Linear {
 
 }  // namespace op
 
+namespace detail {
+
+/// Two matrices, or two batches of them; in low precision under autocast, and so is run_linear().
+template <class T>
+Tensor<T> run_matmul(const Tensor<T>& a, const Tensor<T>& b) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (state::autocast) return state::autocast->matmul(a, b);
+  }
+  return apply<op::MatMul>(a, b);
+}
+
+template <class T>
+Tensor<T> run_linear(const Tensor<T>& x, const Tensor<T>& w, const Tensor<T>& b) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (state::autocast) return state::autocast->linear(x, w, b);
+  }
+  return apply<op::Linear>(x, w, b);
+}
+
+}  // namespace detail
+
 /// The product of two tensors, by rank:
 ///   [k] x [k] -> []                      [m, k] x [k, n] -> [m, n]
 ///   [m, k] x [k] -> [m]                  [k] x [k, n] -> [n]
@@ -90,12 +112,12 @@ tensor_t<A> matmul(const A& a, const B& b) {
     return y.dim() == 1 ? reshape(product, {}) : squeeze(product, -2);
   }
   if (y.dim() == 1) return squeeze(matmul(x, unsqueeze(y, 1)), -1);
-  if (x.dim() == 2 && y.dim() == 2) return apply<op::MatMul>(x, y);
+  if (x.dim() == 2 && y.dim() == 2) return detail::run_matmul(x, y);
   Dims rows = x.shape();  // of the result
   if (y.dim() == 2) {
     // One matrix for the whole batch: a single product of all rows.
     rows[x.dim() - 1] = y.shape()[1];
-    return reshape(apply<op::MatMul>(flatten(x, 0, -2), y), rows);
+    return reshape(detail::run_matmul(flatten(x, 0, -2), y), rows);
   }
   const auto batch_of = [](const Shape& s) {
     Dims lead = s;
@@ -112,7 +134,7 @@ tensor_t<A> matmul(const A& a, const B& b) {
   Dims sizes = batch;
   sizes.push_back(x.size(-2));
   sizes.push_back(y.size(-1));
-  return reshape(apply<op::MatMul>(batched(x), batched(y)), sizes);
+  return reshape(detail::run_matmul(batched(x), batched(y)), sizes);
 }
 
 /// y = x w^T + b: x [..., in], w [out, in], b [out] or undefined -> [..., out]. Throws ShapeError where they do
@@ -128,12 +150,12 @@ tensor_t<X> linear(const X& x, const W& weight, const B& bias = {}) {
   if (b && !(b.shape() == Shape{w.shape()[0]})) {
     throw ShapeError(text({"linear: expected a bias [", w.shape()[0], "], got ", b.shape()}));
   }
-  if (x.dim() == 2) return apply<op::Linear>(static_cast<const Tensor<T>&>(x), w, b);
+  if (x.dim() == 2) return detail::run_linear<T>(x, w, b);
   Dims sizes = x.shape();
   sizes[x.dim() - 1] = w.shape()[0];
   const Tensor<T>& all = x;
   const Tensor<T> rows = x.dim() == 1 ? unsqueeze(all, 0) : flatten(all, 0, -2);
-  return reshape(apply<op::Linear>(rows, w, b), sizes);
+  return reshape(detail::run_linear(rows, w, b), sizes);
 }
 
 }  // namespace TENET_CONFIG

@@ -18,6 +18,7 @@ namespace op {
 struct Exp : UnaryOp<Exp> {
   static constexpr const char* name = "exp";
   static constexpr Keeps keeps = Keeps::output;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::exp(x); }
   TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y; }
   auto ddf(auto y) const { return decltype(y)(1); }
@@ -26,6 +27,7 @@ struct Exp : UnaryOp<Exp> {
 struct Expm1 : UnaryOp<Expm1> {
   static constexpr const char* name = "expm1";
   static constexpr Keeps keeps = Keeps::output;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::expm1(x); }
   TENET_ALWAYS_INLINE auto df(auto, auto y) const { return y + 1; }
   auto ddf(auto y) const { return decltype(y)(1); }
@@ -34,6 +36,7 @@ struct Expm1 : UnaryOp<Expm1> {
 struct Log : UnaryOp<Log> {
   static constexpr const char* name = "log";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::log(x); }
   TENET_ALWAYS_INLINE auto df(auto x, auto) const { return 1 / x; }
   auto ddf(auto x) const { return -1 / (x * x); }
@@ -42,6 +45,7 @@ struct Log : UnaryOp<Log> {
 struct Log1p : UnaryOp<Log1p> {
   static constexpr const char* name = "log1p";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::log1p(x); }
   TENET_ALWAYS_INLINE auto df(auto x, auto) const { return 1 / (1 + x); }
   auto ddf(auto x) const { return -1 / ((1 + x) * (1 + x)); }
@@ -100,6 +104,7 @@ struct Square : UnaryOp<Square> {
 struct Erf : UnaryOp<Erf> {
   static constexpr const char* name = "erf";
   static constexpr Keeps keeps = Keeps::input;
+  static constexpr bool fused = true;
   TENET_ALWAYS_INLINE auto f(auto x) const { return cpu::math::erf(x); }
   TENET_ALWAYS_INLINE auto df(auto x, auto) const {
     return 2 * std::numbers::inv_sqrtpi_v<decltype(x)> * cpu::math::exp(-x * x);

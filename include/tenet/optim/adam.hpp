@@ -50,9 +50,10 @@ template <class Options>
 void adam_update(const char* op, const Options& o, bool decoupled, const AnyTensor& p, const AnyTensor& grad,
                  ParamState& state) {
   dispatch_floating(op, p.dtype(), [&]<class T>(T) {
-    T* mean = state_data<T>(state.tensors[0], p);
-    T* square = state_data<T>(state.tensors[1], p);
-    T* most = o.amsgrad ? state_data<T>(state.tensors[2], p) : nullptr;
+    using C = cpu::compute_t<T>;
+    C* mean = state_data<C>(state.tensors[0], p);
+    C* square = state_data<C>(state.tensors[1], p);
+    C* most = o.amsgrad ? state_data<C>(state.tensors[2], p) : nullptr;
     cpu::adam_update<T>({.lr = o.lr,
                          .beta1 = o.betas.gradient,
                          .beta2 = o.betas.square,
@@ -62,7 +63,8 @@ void adam_update(const char* op, const Options& o, bool decoupled, const AnyTens
                          .correction2 = 1 - std::pow(o.betas.square, double(state.step)),
                          .decoupled = decoupled,
                          .maximize = o.maximize},
-                        p.numel(), static_cast<T*>(p.data_ptr()), gradient<T>(grad).data(), mean, square, most);
+                        p.numel(), static_cast<T*>(p.data_ptr()), gradient<T>(grad).data(), mean, square, most,
+                        master_data<T>(state, p));
   });
 }
 

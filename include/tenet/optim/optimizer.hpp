@@ -8,10 +8,12 @@
 
 namespace tenet::optim {
 
-/// What an optimizer remembers of one parameter.
+/// What an optimizer remembers of one parameter. That of half and bfloat16 is in float, and they are trained there: a
+/// step too small for them is not lost.
 struct ParamState {
   std::int64_t step = 0;             ///< updates so far
   std::array<AnyTensor, 3> tensors;  ///< of the parameter's shape; which is which, its optimizer knows
+  AnyTensor master;                  ///< of a parameter of half precision: what it rounds, in float
 };
 
 /// Base of optimizers, as schedules, clipping and checkpoints see them.
@@ -33,8 +35,8 @@ class Optimizer {
   virtual double lr(std::size_t group = 0) const = 0;
   virtual void set_lr(double lr, std::size_t group = 0) = 0;
 
-  /// The whole state by name: "group.0.lr", "state.3.step", "state.3.momentum_buffer". The tensors are the
-  /// optimizer's own.
+  /// The whole state by name: "group.0.lr", "state.3.step", "state.3.momentum_buffer", "state.3.master". The tensors
+  /// are the optimizer's own.
   TENET_TAG nn::StateDict state_dict() const {
     nn::StateDict out;
     for (std::size_t g = 0; g < num_groups(); ++g) out.emplace_back(text({"group.", g, ".lr"}), scalar(lr(g)));
@@ -44,6 +46,7 @@ class Optimizer {
       for (std::size_t k = 0; k < states_[i].tensors.size(); ++k) {
         if (states_[i].tensors[k]) out.emplace_back(state_key(i, state_name(k)), states_[i].tensors[k]);
       }
+      if (states_[i].master) out.emplace_back(state_key(i, "master"), states_[i].master);
     }
     return out;
   }
@@ -63,20 +66,26 @@ class Optimizer {
       states[i].step = Tensor<std::int64_t>(*step).item();
       if (states[i].step < 1) throw Error(text({"optimizer: expected ", step_key, " >= 1, got ", states[i].step}));
       ++used;
-      for (std::size_t k = 0; k < states[i].tensors.size() && state_name(k); ++k) {
-        const std::string key = state_key(i, state_name(k));
-        if (needs_state(k)) require(dict, key);
+      const AnyTensor& p = params_[i];
+      const bool low = item_size(p.dtype()) == 2;
+      const auto take = [&](const char* what, bool needed, AnyTensor& to) {
+        const std::string key = state_key(i, what);
+        if (needed) require(dict, key);
         const AnyTensor* t = nn::detail::find(dict, key);
-        if (!t) continue;
-        const AnyTensor& p = params_[i];
-        if (!(t->shape() == p.shape()) || t->dtype() != p.dtype()) {
-          throw Error(text({"optimizer: ", key, ": expected ", p.shape(), " of ", name(p.dtype()), ", got ", t->shape(),
+        if (!t) return;
+        const DType dtype = low ? DType::float32 : p.dtype();
+        if (!(t->shape() == p.shape()) || t->dtype() != dtype) {
+          throw Error(text({"optimizer: ", key, ": expected ", p.shape(), " of ", name(dtype), ", got ", t->shape(),
                             " of ", name(t->dtype())}));
         }
-        states[i].tensors[k] = AnyTensor(make_impl(p.shape(), p.dtype()));
-        nn::detail::copy_elements(*states[i].tensors[k].impl(), *t->impl());
+        to = AnyTensor(make_impl(p.shape(), dtype));
+        nn::detail::copy_elements(*to.impl(), *t->impl());
         ++used;
+      };
+      for (std::size_t k = 0; k < states[i].tensors.size() && state_name(k); ++k) {
+        take(state_name(k), needs_state(k), states[i].tensors[k]);
       }
+      if (low) take("master", true, states[i].master);
     }
     if (used != dict.size()) {
       throw Error(text({"optimizer: the state has ", dict.size(), " entries, of which ", used, " are known here"}));
@@ -180,6 +189,13 @@ template <class T>
 T* state_data(AnyTensor& t, const AnyTensor& like) {
   if (!t) t = zeros<T>(like.shape());
   return static_cast<T*>(t.data_ptr());
+}
+
+/// The master of a parameter of element type T; null if it needs none.
+template <class T>
+cpu::compute_t<T>* master_data([[maybe_unused]] ParamState& state, [[maybe_unused]] const AnyTensor& p) {
+  if constexpr (std::is_same_v<T, cpu::compute_t<T>>) return nullptr;
+  else return state_data<float>(state.master, p);
 }
 
 /// The gradient as the kernels read it.

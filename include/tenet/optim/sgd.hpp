@@ -39,7 +39,8 @@ class SGD : public GroupedOptimizer<SGD, SGDOptions> {
   TENET_TAG static void update(const SGDOptions& o, const AnyTensor& p, const AnyTensor& grad, ParamState& state) {
     dispatch_floating("SGD", p.dtype(), [&]<class T>(T) {
       const bool first = !state.tensors[0];
-      T* buffer = o.momentum != 0 ? detail::state_data<T>(state.tensors[0], p) : nullptr;
+      using C = cpu::compute_t<T>;
+      C* buffer = o.momentum != 0 ? detail::state_data<C>(state.tensors[0], p) : nullptr;
       cpu::sgd_update<T>({.lr = o.lr,
                           .momentum = o.momentum,
                           .dampening = o.dampening,
@@ -47,7 +48,8 @@ class SGD : public GroupedOptimizer<SGD, SGDOptions> {
                           .nesterov = o.nesterov,
                           .maximize = o.maximize,
                           .first = first},
-                         p.numel(), static_cast<T*>(p.data_ptr()), detail::gradient<T>(grad).data(), buffer);
+                         p.numel(), static_cast<T*>(p.data_ptr()), detail::gradient<T>(grad).data(), buffer,
+                         detail::master_data<T>(state, p));
     });
   }
 };

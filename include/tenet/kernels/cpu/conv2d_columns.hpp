@@ -41,6 +41,15 @@ struct ColumnBlock {
   int64_t end(int64_t x) const { return s.w > x ? std::min(s.ow, (s.w - x - 1) / s.stride_w + 1) : 0; }
 };
 
+template <class T>
+struct TakeEverySecond {
+  static constexpr Isa widest = Isa::avx2;
+  TENET_ALWAYS_INLINE static void run(int64_t n, const T* from, T* to) {
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+  }
+};
+
 // columns[taps, pixels] of one group's channels `in`; 0 outside the image.
 template <class T>
 TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* columns) {
@@ -52,6 +61,8 @@ TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* col
     std::fill(out, out + begin, T(0));
     if (s.stride_w == 1) {
       std::copy(from + begin, from + end, out + begin);
+    } else if (s.stride_w == 2 && begin < end) {
+      vectorized<TakeEverySecond<T>>(end - begin, from + 2 * begin, out + begin);
     } else {
       for (int64_t j = begin; j < end; ++j) out[j] = from[j * s.stride_w];
     }
@@ -82,9 +93,11 @@ inline int64_t block_rows(const Conv2dShape& s) { return std::clamp<int64_t>(blo
 
 }  // namespace detail
 
+// T is the type of the operands, C that of the results: T, or float for half and bfloat16.
+
 /// y = conv2d(x, w) + bias, of a pointwise convolution.
-template <class T>
-TENET_NOINLINE void conv2d_forward_pointwise(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
+template <class T, class C>
+TENET_NOINLINE void conv2d_forward_pointwise(const Conv2dShape& s, const T* x, const T* w, const C* bias, C* y) {
   const int64_t in = s.c / s.groups, out = s.o / s.groups, pixels = s.h * s.w;
   parallel_for(s.n * s.groups, (int64_t{1} << 20) / (in * out * pixels) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -95,9 +108,27 @@ TENET_NOINLINE void conv2d_forward_pointwise(const Conv2dShape& s, const T* x, c
   });
 }
 
+/// y = conv2d(x, w) + bias: a unit owns some rows of an image.
+template <class T, class C>
+TENET_NOINLINE void conv2d_forward_columns(const Conv2dShape& s, const T* x, const T* w, const C* bias, C* y) {
+  const int64_t in = s.c / s.groups, out = s.o / s.groups, taps = in * s.kh * s.kw;
+  const int64_t rows = std::clamp<int64_t>(detail::block_elements / (taps * s.ow), 1, s.oh);
+  const int64_t blocks = (s.oh + rows - 1) / rows;
+  parallel_for(s.n * s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+    T* const columns = scratch<T>(Scratch::conv_images, taps * rows * s.ow);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t i = unit / blocks, row = unit % blocks * rows, g = i % s.groups;
+      const detail::ColumnBlock block{s, 0, taps, row, std::min(rows, s.oh - row)};
+      detail::gather_columns(block, x + i * in * s.h * s.w, columns);
+      gemm<T>(out, block.pixels(), taps, {w + g * out * taps, taps, 1}, {columns, block.pixels(), 1},
+              y + (i * out * s.oh + row) * s.ow, s.oh * s.ow, {false, bias ? bias + g * out : nullptr, nullptr});
+    }
+  });
+}
+
 /// dx = gradient with respect to x, of a pointwise convolution.
-template <class T>
-TENET_NOINLINE void conv2d_backward_data_pointwise(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+template <class T, class C>
+TENET_NOINLINE void conv2d_backward_data_pointwise(const Conv2dShape& s, const T* dy, const T* w, C* dx) {
   const int64_t in = s.c / s.groups, out = s.o / s.groups, pixels = s.h * s.w;
   parallel_for(s.n * s.groups, (int64_t{1} << 20) / (in * out * pixels) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -108,19 +139,19 @@ TENET_NOINLINE void conv2d_backward_data_pointwise(const Conv2dShape& s, const T
 }
 
 /// dx = gradient with respect to x: a unit owns some channels of an image.
-template <class T>
-TENET_NOINLINE void conv2d_backward_data_columns(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+template <class T, class C>
+TENET_NOINLINE void conv2d_backward_data_columns(const Conv2dShape& s, const T* dy, const T* w, C* dx) {
   const int64_t in = s.c / s.groups, out = s.o / s.groups, taps = s.kh * s.kw, plane = s.h * s.w;
   const int64_t rows = detail::block_rows(s), row_taps = in * taps;
   const int64_t channels = std::clamp<int64_t>(detail::block_elements / (rows * s.ow * taps), 1, in);
   const int64_t blocks = (in + channels - 1) / channels;
   parallel_for(s.n * s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
-    T* const columns = scratch<T>(Scratch::conv_images, channels * taps * rows * s.ow);
+    C* const columns = scratch<C>(Scratch::conv_images, channels * taps * rows * s.ow);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t i = unit / blocks, c = unit % blocks * channels, g = i % s.groups;
       const int64_t count = std::min(channels, in - c);
-      T* const to = dx + (i * in + c) * plane;
-      std::fill_n(to, count * plane, T(0));
+      C* const to = dx + (i * in + c) * plane;
+      std::fill_n(to, count * plane, C(0));
       for (int64_t row = 0; row < s.oh; row += rows) {
         const detail::ColumnBlock block{s, 0, count * taps, row, std::min(rows, s.oh - row)};
         gemm<T>(count * taps, block.pixels(), out, {w + g * out * row_taps + c * taps, 1, row_taps},
@@ -132,8 +163,8 @@ TENET_NOINLINE void conv2d_backward_data_columns(const Conv2dShape& s, const T* 
 }
 
 /// dw = gradient with respect to w: a unit owns some taps and sums over the batch in its order.
-template <class T>
-TENET_NOINLINE void conv2d_backward_weight_columns(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
+template <class T, class C>
+TENET_NOINLINE void conv2d_backward_weight_columns(const Conv2dShape& s, const T* x, const T* dy, C* dw) {
   const int64_t in = s.c / s.groups, out = s.o / s.groups, taps = in * s.kh * s.kw, plane = s.h * s.w;
   const int64_t rows = detail::block_rows(s);
   const int64_t together = std::clamp<int64_t>(detail::block_elements / (rows * s.ow) / 16 * 16, 16, taps);

@@ -80,9 +80,10 @@ TENET_NOINLINE void gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, Matri
 
 /// `batch` products; the steps are elements between consecutive matrices, 0 where one matrix serves all of them (not
 /// for c). Otherwise as gemm.
-template <class T>
+template <class T, class C>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, MatrixView<T> a, int64_t a_step, MatrixView<T> b,
-                  int64_t b_step, T* c, int64_t ldc, int64_t c_step, const GemmOptions<T>& options = {}) {
+                  int64_t b_step, C* c, int64_t ldc, int64_t c_step,
+                  const GemmOptions<std::type_identity_t<C>>& options = {}) {
   const int64_t grain = (int64_t{1} << 20) / (m * n * k + 1) + 1;  // large products spread over threads themselves
   parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -185,7 +185,10 @@ TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
   } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
     g = g.transposed();
   }
-  const bool pack_a = g.m >= 96 && g.n >= 256, pack_b = g.m >= 48;
+  // Rows of A far apart, or columns, push each other out of the first cache.
+  const bool scattered = g.m >= 12 && (g.a.col_stride != 1 ? g.a.col_stride >= 32 : g.a.row_stride >= 1024);
+  const bool pack_a = scattered ? g.n >= (g.a.col_stride == 1 ? 256 : 128) : g.m >= 96 && g.n >= 256;
+  const bool pack_b = g.m >= 48;
   gemm_blocks(g, kernels, {kernels.heights.strip(g.m), 2 * w, pack_a, pack_b});
 }
 

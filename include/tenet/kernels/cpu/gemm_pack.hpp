@@ -3,6 +3,8 @@
 
 #include <tenet/kernels/cpu/gemm_kernels.hpp>
 
+#include <algorithm>
+
 namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
@@ -32,11 +34,21 @@ TENET_NOINLINE void pack_panels(const PackKernels<U, S>& kernels, int64_t k, int
   const bool done = (b.col_stride == 1 && vectors <= 2) || b.row_stride == 1;
   for (int64_t q = done ? whole : 0; q * width < cols; ++q) {
     const int64_t valid = cols - q * width < width ? cols - q * width : width;
-    U* to = out + q * step;
-    for (int64_t p = 0; p < k; p += unit_depth<U>, to += width) {
-      const S* from = b.data + p * b.row_stride + q * width * b.col_stride;
-      for (int64_t j = 0; j < valid; ++j) to[j] = gather_unit<U>(from + j * b.col_stride, b.row_stride, k - p);
-      for (int64_t j = valid; j < width; ++j) to[j] = U{};
+    const MatrixView<S> panel = b.at(0, q * width);
+    U* const to = out + q * step;
+    if (valid < width) std::fill_n(to, step, U{});
+    if (b.row_stride == 1 && valid >= kernels.lanes) {
+      for (int64_t j = 0; j < valid; j += kernels.lanes) {
+        const int64_t at = j + kernels.lanes <= valid ? j : valid - kernels.lanes;
+        kernels.transpose_rows(k, panel.at(0, at).data, b.col_stride, to + at, width);
+      }
+      continue;
+    }
+    for (int64_t j = 0; j < valid; ++j) {
+      U* unit = to + j;
+      for (int64_t p = 0; p < k; p += unit_depth<U>, unit += width) {
+        *unit = gather_unit<U>(panel.at(p, j).data, b.row_stride, k - p);
+      }
     }
   }
 }

@@ -36,35 +36,42 @@ TENET_ALWAYS_INLINE float with_sign(float magnitude, float sign) {
 
 // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2
 TENET_ALWAYS_INLINE float exp_rest(float r) {
-  TENET_NO_CONTRACTION
-  float p = 0.00138145441f;
-  p = p * r + 0.00836874545f;
-  p = p * r + 0.041668389f;
-  p = p * r + 0.166665211f;
-  return p * r + 0.5f;
+  TENET_MAY_CONTRACT
+  const float z = r * r;
+  return (0.00138145441f * z + (0.00836874545f * r + 0.041668389f)) * z + (0.166665211f * r + 0.5f);
+}
+
+// e^x, to 2 ulp, for |x| < 87: what neither overflows nor is denormal.
+TENET_ALWAYS_INLINE float exp_inside(float x) {
+  TENET_MAY_CONTRACT
+  const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;  // n = x / ln 2 to the nearest
+  const float r = (x - n * ln2_high) - n * ln2_low;
+  const float y = (exp_rest(r) * (r * r) + r) + 1.f;
+  return from_bits(bits(y) + (bits(shifted) << 23));  // y 2^n
 }
 
 }  // namespace detail
 
+// Polynomials are summed in pairs, not by Horner's rule: what limits these loops is the length of their chains.
 // What is out of range is replaced at the end, not clamped at the start: g++ would split the loop over such a branch.
 
 /// e^x, to 2 ulp.
 TENET_ALWAYS_INLINE float exp(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   using namespace detail;
   const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;  // n = x / ln 2 to the nearest
   const float r = (x - n * ln2_high) - n * ln2_low;
   const float y = (exp_rest(r) * (r * r) + r) + 1.f;
   // 2^n in two factors, to reach denormals and infinity
   const int32_t k = int32_t(bits(shifted) - bits(0x1.8p23f)), half = k >> 1;
-  const float e = y * from_bits(uint32_t(half + 127) << 23) * from_bits(uint32_t(k - half + 127) << 23);
+  const float e = from_bits(bits(y) + (uint32_t(half) << 23)) * from_bits(uint32_t(k - half + 127) << 23);
   return x > 89.f ? infinity : x < -104.f ? 0.f : e;
 }
 TENET_ALWAYS_INLINE double exp(double x) { return std::exp(x); }
 
 /// Natural logarithm, to 1 ulp; log(0) = -inf, of negative numbers NaN.
 TENET_ALWAYS_INLINE float log(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   using namespace detail;
   const bool denormal = x < 0x1p-126f;
   const uint32_t u = bits(denormal ? x * 0x1p23f : x) - 0x3f3504f3u;  // 0x3f3504f3: sqrt(1/2)
@@ -84,7 +91,7 @@ TENET_ALWAYS_INLINE double log(double x) { return std::log(x); }
 
 /// log(1 + x), to 2 ulp.
 TENET_ALWAYS_INLINE float log1p(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   const float u = 1.f + x, lost = x - (u - 1.f);
   const float y = log(u) + lost / u;
   const bool inside = (x > -1.f) & (x < detail::infinity), zero = x == 0.f;
@@ -94,7 +101,7 @@ TENET_ALWAYS_INLINE double log1p(double x) { return std::log1p(x); }
 
 /// e^x - 1, to 4 ulp.
 TENET_ALWAYS_INLINE float expm1(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   using namespace detail;
   const float near = exp_rest(x) * (x * x) + x;
   return abs(x) < 0.34657359f ? with_sign(near, x) : exp(x) - 1.f;
@@ -103,23 +110,20 @@ TENET_ALWAYS_INLINE double expm1(double x) { return std::expm1(x); }
 
 /// Hyperbolic tangent, to 2 ulp.
 TENET_ALWAYS_INLINE float tanh(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   using namespace detail;
   const float t = abs(x), z = x * x;
-  float p = -0.0057170433f;
-  p = p * z + 0.0206505861f;
-  p = p * z - 0.0537434965f;
-  p = p * z + 0.133314908f;
-  p = p * z - 0.333332837f;
-  const float near = p * z * x + x;
-  const float far = 1.f - 2.f / (exp(t + t) + 1.f);
+  const float zz = z * z;
+  const float p = (0.0206505861f - 0.0057170433f * z) * (zz * z) + (0.133314908f - 0.0537434965f * z) * z;
+  const float near = (p - 0.333332837f) * (z * x) + x;
+  const float far = t > 9.1f ? 1.f : 1.f - 2.f / (exp_inside(t + t) + 1.f);
   return with_sign(t < 0.625f ? near : far, x);
 }
 TENET_ALWAYS_INLINE double tanh(double x) { return std::tanh(x); }
 
 /// 1 / (1 + e^-x), to 3 ulp on either side.
 TENET_ALWAYS_INLINE float sigmoid(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   const float e = exp(-detail::abs(x)), r = 1.f / (1.f + e);
   return x < 0.f ? e * r : r;
 }
@@ -130,29 +134,32 @@ TENET_ALWAYS_INLINE double sigmoid(double x) {
 
 /// Error function, to 2 ulp.
 TENET_ALWAYS_INLINE float erf(float x) {
-  TENET_NO_CONTRACTION
+  TENET_MAY_CONTRACT
   using namespace detail;
-  const float z = x * x;
-  float p = -0.00059768965f;
-  p = p * z + 0.00499098096f;
-  p = p * z - 0.0267655682f;
-  p = p * z + 0.112818025f;
-  p = p * z - 0.376124948f;
-  p = p * z + 0.128379151f;
-  const float near = p * x + x;
+  const float z = x * x, zz = z * z;
+  const float p = (0.00499098096f - 0.00059768965f * z) * (zz * zz) + (0.112818025f - 0.0267655682f * z) * zz;
+  const float near = (p + (0.128379151f - 0.376124948f * z)) * x + x;
   // 1 - e^q(t), q(t) = log(erfc(t))
   const float t = abs(x);
-  float q = 0.00019494188f;
-  q = q * t - 0.00303364778f;
-  q = q * t + 0.0221896116f;
-  q = q * t - 0.103856064f;
-  q = q * t - 0.637266099f;
-  q = q * t - 1.12762725f;
-  q = q * t - 0.000207046745f;
-  const float far = t > 3.93f ? 1.f : 1.f - exp(q);
+  const float upper = (0.00019494188f * z + (0.0221896116f - 0.00303364778f * t)) * zz;
+  const float q = upper + (-0.103856064f * t - 0.637266099f) * z + (-1.12762725f * t - 0.000207046745f);
+  const float far = t > 3.93f ? 1.f : 1.f - exp_inside(q);
   return t < 0.92f ? near : with_sign(far, x);
 }
 TENET_ALWAYS_INLINE double erf(double x) { return std::erf(x); }
+
+/// Distribution function of the standard normal, to 1e-7.
+TENET_ALWAYS_INLINE float normal_cdf(float x) {
+  TENET_MAY_CONTRACT
+  // e^q(t), q(t) = log(P(X > t)), to 8e-9
+  const float t = detail::abs(x), z = x * x, zz = z * z;
+  const float upper = (1.7241976e-07f * t - 3.94096423e-06f) * zz + (3.61225357e-05f * t - 0.000148561492f) * z +
+                      (-7.28671075e-05f * t + 0.00488480926f);
+  const float q = upper * zz + (-0.036386963f * t - 0.318297535f) * z + (-0.797885656f * t - 0.693147182f);
+  const float tail = t > 5.7f ? 0.f : detail::exp_inside(q);
+  return x < 0.f ? tail : 1.f - tail;
+}
+TENET_ALWAYS_INLINE double normal_cdf(double x) { return std::erfc(x * -0.70710678118654752) / 2; }
 
 /// Square root, correctly rounded.
 TENET_ALWAYS_INLINE float sqrt(float x) {

@@ -133,6 +133,7 @@ TENET_NOINLINE inline void map_arrays(int rank, const int64_t* shape, const Arra
 
 template <class F, class Out, class... In>
 struct MapLoop {
+  static constexpr bool fused = Fused<F>;
   template <std::size_t... I>
   TENET_ALWAYS_INLINE static void loop(const F f, int64_t n, void* const* p, std::index_sequence<I...>) {
     over(f, n, static_cast<Out*>(p[0]), static_cast<const In*>(p[I + 1])...);

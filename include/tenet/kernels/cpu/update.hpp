@@ -99,26 +99,37 @@ struct AdamLoop {
   }
 };
 
-// Runs a loop over parameters, gradients and up to three states (some null); halves pass through float.
-template <template <class> class Loop, class Step, class T>
-void update(const Step& step, int64_t n, T* p, const T* grad, T* s1, T* s2, T* s3) {
-  using C = compute_t<T>;
+// Parameters of half precision round the master they are kept in. Where they do not, somebody changed them: then they
+// count.
+template <class T>
+struct FollowChanges {
+  static constexpr Isa widest = Isa::avx2;
+  TENET_ALWAYS_INLINE static void run(int64_t n, float* master, const T* p) {
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) {
+      const float now = cast<float>(p[i]), old = master[i];
+      master[i] = cast<float>(cast<T>(old)) == now ? old : now;
+    }
+  }
+};
+
+// Runs a loop over parameters, gradients and up to three states (some null).
+template <template <class> class Loop, class Step, class T, class C = compute_t<T>>
+void update(const Step& step, int64_t n, T* p, const T* grad, [[maybe_unused]] C* master, C* s1, C* s2, C* s3) {
   parallel_for(n, map_grain, [&](int64_t begin, int64_t end) {
-    T* const arrays[] = {p, s1, s2, s3};
+    const auto run = [&](int64_t i, int64_t k, C* values, const C* g) {
+      vectorized<Loop<C>>(&step, k, values, g, s1 ? s1 + i : s1, s2 ? s2 + i : s2, s3 ? s3 + i : s3);
+    };
     if constexpr (std::is_same_v<C, T>) {
-      vectorized<Loop<C>>(&step, end - begin, p + begin, grad + begin, s1 ? s1 + begin : s1, s2 ? s2 + begin : s2,
-                          s3 ? s3 + begin : s3);
+      run(begin, end - begin, p + begin, grad + begin);
     } else {
-      C values[4][map_block], g[map_block];
+      C g[map_block];
       for (int64_t i = begin, k; i < end; i += k) {
         k = end - i < map_block ? end - i : map_block;
-        for (int a = 0; a < 4; ++a)
-          if (arrays[a]) convert(k, values[a], static_cast<const T*>(arrays[a] + i));
         convert(k, g, grad + i);
-        vectorized<Loop<C>>(&step, k, &values[0][0], static_cast<const C*>(g), s1 ? values[1] : nullptr,
-                            s2 ? values[2] : nullptr, s3 ? values[3] : nullptr);
-        for (int a = 0; a < 4; ++a)
-          if (arrays[a]) convert(k, arrays[a] + i, static_cast<const C*>(values[a]));
+        vectorized<FollowChanges<T>>(k, master + i, static_cast<const T*>(p + i));
+        run(i, k, master + i, g);
+        convert(k, p + i, static_cast<const C*>(master + i));
       }
     }
   });
@@ -134,17 +145,21 @@ struct AddInto {
 }  // namespace detail
 
 /// One step of stochastic gradient descent on n parameters `p` with gradients `grad`. `buffer` holds the momentum;
-/// null when momentum is 0.
+/// null when momentum is 0. Parameters of half and bfloat16 have a `master`: it is what the step changes, and they
+/// round it; it begins with zeros. Where they were changed otherwise since the last step, the master follows.
 template <class T>
-void sgd_update(const SgdStep& step, int64_t n, T* p, const T* grad, T* buffer) {
-  detail::update<detail::SgdLoop>(step, n, p, grad, buffer, static_cast<T*>(nullptr), static_cast<T*>(nullptr));
+void sgd_update(const SgdStep& step, int64_t n, T* p, const T* grad, compute_t<T>* buffer,
+                compute_t<T>* master = nullptr) {
+  compute_t<T>* const none = nullptr;
+  detail::update<detail::SgdLoop>(step, n, p, grad, master, buffer, none, none);
 }
 
 /// One step of Adam on n parameters `p` with gradients `grad`, their running means `mean` and running mean squares
-/// `square`. `most`, the greatest mean squares so far, makes it AMSGrad; else null.
+/// `square`. `most`, the greatest mean squares so far, makes it AMSGrad; else null. `master` is that of sgd_update.
 template <class T>
-void adam_update(const AdamStep& step, int64_t n, T* p, const T* grad, T* mean, T* square, T* most) {
-  detail::update<detail::AdamLoop>(step, n, p, grad, mean, square, most);
+void adam_update(const AdamStep& step, int64_t n, T* p, const T* grad, compute_t<T>* mean, compute_t<T>* square,
+                 compute_t<T>* most, compute_t<T>* master = nullptr) {
+  detail::update<detail::AdamLoop>(step, n, p, grad, master, mean, square, most);
 }
 
 /// dst[i] += src[i] for n elements.

@@ -3,8 +3,9 @@
 // A kernel is a struct with a static `run(args...)` marked TENET_ALWAYS_INLINE whose loops carry TENET_LOOP.
 // `vectorized<Kernel>(args...)` puts it into one leaf function for each instruction set, where the compiler
 // vectorizes it under any flags. Products and sums are not contracted to fused ones there, so that an element's
-// result depends on neither its place in a vector nor the instruction set; for clang, functions with such expressions
-// begin with TENET_NO_CONTRACTION.
+// result depends on neither its place in a vector nor the instruction set, unless the kernel says
+// `static constexpr bool fused = true`. For clang, functions with such expressions begin with TENET_NO_CONTRACTION or
+// TENET_MAY_CONTRACT.
 #pragma once
 
 #include <tenet/kernels/cpu/isa.hpp>
@@ -12,17 +13,21 @@
 #if defined(__clang__)
 #define TENET_LEAF __attribute__((noinline, flatten))
 #define TENET_SPARE_LEAF TENET_LEAF
+#define TENET_FUSED_LEAF TENET_LEAF
 #define TENET_NO_CONTRACTION _Pragma("clang fp contract(off)")
+#define TENET_MAY_CONTRACT _Pragma("clang fp contract(fast)")
 #define TENET_LOOP _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
 // A functor that calls a library cannot be vectorized: no reason to warn.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 // Partial redundancy elimination would give each special value of a function its own path through the next one.
-#define TENET_LEAF_OPTIONS "no-math-errno", "no-trapping-math", "fp-contract=off", "no-tree-pre"
-#define TENET_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS)))
-#define TENET_SPARE_LEAF __attribute__((noinline, flatten, optimize("O2", TENET_LEAF_OPTIONS)))
+#define TENET_LEAF_OPTIONS "no-math-errno", "no-trapping-math", "no-tree-pre"
+#define TENET_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS, "fp-contract=off")))
+#define TENET_FUSED_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS, "fp-contract=fast")))
+#define TENET_SPARE_LEAF __attribute__((noinline, flatten, optimize("O2", TENET_LEAF_OPTIONS, "fp-contract=off")))
 #define TENET_NO_CONTRACTION
+#define TENET_MAY_CONTRACT
 #define TENET_LOOP _Pragma("GCC ivdep")
 #endif
 
@@ -63,9 +68,21 @@ TENET_LEAF TENET_TARGET_AVX512 void run_avx512(A... args) {
   Kernel::run(args...);
 }
 
-}  // namespace detail
+template <class Kernel, class... A>
+TENET_FUSED_LEAF TENET_TARGET_AVX2 void run_avx2_fused(A... args) {
+  TENET_FLOATING_POINT
+  Kernel::run(args...);
+}
+template <class Kernel, class... A>
+TENET_FUSED_LEAF TENET_TARGET_AVX512 void run_avx512_fused(A... args) {
+  TENET_FLOATING_POINT
+  Kernel::run(args...);
+}
 
-namespace detail {
+template <class Kernel>
+concept Fused = requires {
+  requires Kernel::fused;
+};
 
 template <class Kernel>
 inline constexpr Isa widest = [] {
@@ -82,10 +99,15 @@ template <class Kernel, class... A>
 void vectorized(A... args) {
 #if TENET_X86
   const Isa set = isa();
-  if constexpr (detail::widest<Kernel> == Isa::avx512) {
-    if (set == Isa::avx512) return detail::run_avx512<Kernel>(args...);
+  if constexpr (detail::Fused<Kernel>) {
+    if (set == Isa::avx512) return detail::run_avx512_fused<Kernel>(args...);
+    if (set != Isa::baseline) return detail::run_avx2_fused<Kernel>(args...);
+  } else {
+    if constexpr (detail::widest<Kernel> == Isa::avx512) {
+      if (set == Isa::avx512) return detail::run_avx512<Kernel>(args...);
+    }
+    if (set != Isa::baseline) return detail::run_avx2<Kernel>(args...);
   }
-  if (set != Isa::baseline) return detail::run_avx2<Kernel>(args...);
   detail::run_spare<Kernel>(args...);
 #else
   detail::run_baseline<Kernel>(args...);
