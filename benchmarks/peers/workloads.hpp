@@ -43,6 +43,9 @@ Work optimizer(const std::string& name);      ///< a step with `parameters` of t
 Work tiny(const std::string& pass);           ///< a product of 4 elements, in a chain
 Work mlp();                                   ///< a training step of 64-64-64 with one example
 Work lenet(const std::string& pass, int batch);
+/// "quant/linear/<rows>x1024x1024": a layer of int8 weights, the input quantized batch by batch.
+Work dynamic_linear(std::int64_t rows);
+inline constexpr std::int64_t dynamic_rows[] = {1, 64}, dynamic_size = 1024;
 std::vector<int> lenet_batches();
 
 /// n numbers in [-scale, scale), the same for the same `seed` in every library.

@@ -11,4 +11,5 @@
 #include <tenet/ops/ops.hpp>
 #include <tenet/optim/optim.hpp>
 #include <tenet/prune/prune.hpp>
+#include <tenet/quant/quant.hpp>
 #include <tenet/version.hpp>
