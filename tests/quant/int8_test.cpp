@@ -185,7 +185,16 @@ TEST(DynamicInt8, StatesThatDoNotFitAreRefused) {
            {{"values", values}, {"scales", scale}, {"else", scale}}}) {
     EXPECT_THROW(read(part), Error);
   }
-  // A state with the same tensors is not read but copied: what it says is seen when it is used.
+  // Nor by a layer of this format already, which copies a state with the same tensors.
+  auto copied = quant::quantize_dynamic<nn::Linear>(nn::Linear<>{2, 3});
+  auto state = copied.clone().state_dict();
+  Tensor<float>(state[1].second)(0) = -1;
+  EXPECT_THROW(copied.load_state_dict(state), Error);
+  auto other = quant::quantize_dynamic<nn::Linear>(nn::Linear<>{2, 3}, {.per_channel = true});
+  EXPECT_THROW(copied.load_state_dict(other.state_dict()), Error);
+  copied.load_state_dict(other.state_dict(), {.formats = quant::formats()});
+  EXPECT_EQ(copied.weight.dense().to_vector(), other.weight.dense().to_vector());
+
   auto l = quant::quantize_dynamic<nn::Linear>(nn::Linear<>{2, 3});
   static_cast<Int8*>(l.weight.format())->set_input({1, 0});
   static_cast<Int8*>(l.weight.format())->input_zero_point(0) = std::numeric_limits<std::int32_t>::min();

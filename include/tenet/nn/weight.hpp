@@ -37,7 +37,8 @@ struct WeightFormat {
   /// Whether the layer's dense weight stays beside the format.
   virtual bool keeps_parameter() const { return false; }
 
-  /// Whether its tensors can take the values of a state of this format as they are; else it is read anew.
+  /// Whether its tensors can take the values of a state of this format as they are; else it is read anew. Throws Error
+  /// where they make no sense.
   virtual bool fits([[maybe_unused]] const StateDict& part) const { return true; }
 
   /// linear() with this weight.

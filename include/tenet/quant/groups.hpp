@@ -52,6 +52,9 @@ struct GroupWeight final : detail::WeightOnly<GroupWeight<T, Bits>, T> {
     slots.push_back(this->slot(prefix, "scales", scales));
     slots.push_back(this->slot(prefix, "group_size", group_size));
   }
+  bool fits(const nn::StateDict& part) const override {
+    return std::static_pointer_cast<GroupWeight>(read(of, part))->group_size(0) == group_size(0);
+  }
   /// See nn::WeightReader.
   static std::shared_ptr<nn::WeightFormat<T>> read(const Shape& shape, const nn::StateDict& part) {
     detail::only(format_name, part, {"values", "scales", "group_size"});

@@ -155,6 +155,10 @@ struct Int8Weight final : nn::WeightFormat<T> {
     slots.push_back(this->slot(prefix, "input_scale", input_scale));
     slots.push_back(this->slot(prefix, "input_zero_point", input_zero_point));
   }
+  bool fits(const nn::StateDict& part) const override {
+    const auto other = std::static_pointer_cast<Int8Weight>(read(shape(), part));
+    return other->scales.shape() == scales.shape() && bool(other->input_scale) == bool(input_scale);
+  }
   /// See nn::WeightReader.
   static std::shared_ptr<nn::WeightFormat<T>> read(const Shape& shape, const nn::StateDict& part) {
     detail::only(format_name, part, {"values", "scales", "input_scale", "input_zero_point"});

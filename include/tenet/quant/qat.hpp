@@ -52,6 +52,7 @@ struct FakeQuantizedWeight final : nn::WeightFormat<T> {
     slots.push_back(this->slot(prefix, "bounds", bounds));
     slots.push_back(this->slot(prefix, "settings", settings));
   }
+  bool fits(const nn::StateDict& part) const override { return bool(read(of, part)); }
   /// See nn::WeightReader.
   static std::shared_ptr<nn::WeightFormat<T>> read(const Shape& shape, const nn::StateDict& part) {
     detail::only(format_name, part, {"bounds", "settings"});
