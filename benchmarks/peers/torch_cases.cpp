@@ -1,6 +1,7 @@
 // The work in libtorch.
 #include "workloads.hpp"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/native/quantized/PackedParams.h>
 #include <torch/torch.h>
 
@@ -214,6 +215,21 @@ Run dynamic_int8(std::int64_t rows) {
   return forward([=](const Tensor& x) { return weight->apply_dynamic(x, true); }, numbers({rows, dynamic_size}, 1));
 }
 
+Run autocast_linear() {
+  const Tensor w = numbers({low_size, low_size}, 2).requires_grad_(), bias = numbers({low_size}, 3).requires_grad_();
+  const Tensor g = numbers({low_rows, low_size}, 4).to(torch::kBFloat16);
+  return forward_backward(numbers({low_rows, low_size}, 1), [=](const Tensor& x) {
+    w.mutable_grad().reset();
+    bias.mutable_grad().reset();
+    at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
+    at::autocast::set_cpu_enabled(true);
+    const Tensor y = torch::linear(x, w, bias);
+    at::autocast::clear_cache();
+    at::autocast::set_cpu_enabled(false);
+    y.backward(g);
+  });
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (int n : lenet_batches()) {
@@ -233,6 +249,7 @@ std::vector<Case> cases() {
   all.push_back({optimizer("adamw"),
                  [] { return optimizer_step<torch::optim::AdamW>(torch::optim::AdamWOptions(learning_rate)); }});
   for (const Product& p : plain_products()) all.push_back({p.work("f32"), [p] { return product(p); }});
+  all.push_back({low_linear(), autocast_linear});
   for (std::int64_t rows : dynamic_rows) all.push_back({dynamic_linear(rows), [rows] { return dynamic_int8(rows); }});
   return all;
 }
