@@ -101,6 +101,15 @@ class Weight : public Parameter<T> {
     Parameter<T>::tie(o);
     format_ = o.format_;
   }
+  TENET_TAG void zero_grad() const {
+    Parameter<T>::zero_grad();
+    if (!format_) return;
+    std::vector<StateSlot> slots;
+    format_->collect("", slots);
+    for (const StateSlot& s : slots) {
+      if (s.trains) s.tensor->zero_grad();
+    }
+  }
   TENET_TAG void collect(const std::string& name, std::vector<StateSlot>& slots) {
     Parameter<T>::collect(name, slots);
     if (format_) format_->collect(name, slots);
