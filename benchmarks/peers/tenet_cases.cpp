@@ -207,6 +207,29 @@ Run lenet_inference(int batch) {
   return forward([=](const Tensor<float>& x) { return (*model)(x); }, numbers({batch, 1, 28, 28}, 1));
 }
 
+Run dynamic_int8(std::int64_t rows) {
+  const auto layer = std::make_shared<nn::Linear<>>(dynamic_size, dynamic_size);
+  layer->weight = nn::Weight<>(numbers({dynamic_size, dynamic_size}, 2));
+  layer->bias = nn::Parameter<>(numbers({dynamic_size}, 3));
+  quant::quantize_dynamic_<nn::Linear>(*layer);
+  return forward([=](const Tensor<float>& x) { return (*layer)(x); }, numbers({rows, dynamic_size}, 1));
+}
+
+Run autocast_linear() {
+  const auto w = numbers({low_size, low_size}, 2).requires_grad_(), bias = numbers({low_size}, 3).requires_grad_();
+  const auto g = numbers({low_rows, low_size}, 4);
+  return forward_backward(numbers({low_rows, low_size}, 1), [=](const Tensor<float>& x) {
+    w.zero_grad();
+    bias.zero_grad();
+    Tensor<float> y;
+    {
+      amp::autocast low(DType::bfloat16);
+      y = linear(x, w, bias);
+    }
+    y.backward(g);
+  });
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (int n : lenet_batches()) {
@@ -232,6 +255,8 @@ std::vector<Case> cases() {
     all.push_back({p.work("s8s8"), [p] { return integer_product<std::int8_t>(p); }});
     all.push_back({p.work("u8s8"), [p] { return integer_product<std::uint8_t>(p); }});
   }
+  all.push_back({low_linear(), autocast_linear});
+  for (std::int64_t rows : dynamic_rows) all.push_back({dynamic_linear(rows), [rows] { return dynamic_int8(rows); }});
   return all;
 }
 

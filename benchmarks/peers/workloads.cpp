@@ -87,6 +87,14 @@ Work tiny(const std::string& pass) { return microseconds(text("tiny/", pass), ch
 Work mlp() { return microseconds("mlp/train/64-64-64b1"); }
 
 Work lenet(const std::string& pass, int batch) { return {text("lenet/", pass, "/", batch), "images/s", double(batch)}; }
+Work dynamic_linear(std::int64_t rows) {
+  const double operations = 2e-9 * double(rows * dynamic_size * dynamic_size);
+  return {text("quant/linear/", rows, "x", dynamic_size, "x", dynamic_size), "GOP/s", operations, 5e-2};
+}
+Work low_linear() {
+  const double operations = 3 * 2e-9 * double(low_rows * low_size * low_size);
+  return {text("amp/linear/", low_rows, "x", low_size, "x", low_size), "GFLOP/s", operations, 0.1};
+}
 std::vector<int> lenet_batches() { return {1, 16, 64, 256}; }
 
 void fill(float* to, std::int64_t n, unsigned seed, float scale) {

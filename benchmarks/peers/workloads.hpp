@@ -43,6 +43,12 @@ Work optimizer(const std::string& name);      ///< a step with `parameters` of t
 Work tiny(const std::string& pass);           ///< a product of 4 elements, in a chain
 Work mlp();                                   ///< a training step of 64-64-64 with one example
 Work lenet(const std::string& pass, int batch);
+/// "amp/linear/256x1024x1024": forward and backward of a layer of float under autocast to bfloat16.
+Work low_linear();
+inline constexpr std::int64_t low_rows = 256, low_size = 1024;
+/// "quant/linear/<rows>x1024x1024": a layer of int8 weights, the input quantized batch by batch.
+Work dynamic_linear(std::int64_t rows);
+inline constexpr std::int64_t dynamic_rows[] = {1, 64}, dynamic_size = 1024;
 std::vector<int> lenet_batches();
 
 /// n numbers in [-scale, scale), the same for the same `seed` in every library.

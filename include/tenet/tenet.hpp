@@ -12,4 +12,5 @@
 #include <tenet/optim/optim.hpp>
 #include <tenet/parallel/parallel.hpp>
 #include <tenet/prune/prune.hpp>
+#include <tenet/quant/quant.hpp>
 #include <tenet/version.hpp>

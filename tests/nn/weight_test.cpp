@@ -100,6 +100,10 @@ TEST(Weight, Trains) {
 
 TEST(Weight, CopiesAreDeep) {
   Net net = outer_net();
+  {
+    const no_grad guard;
+    net.conv.bias.fill_(5);  // the hidden values are not 0
+  }
   Net copy = net;
   const auto before = answer(copy);
   {

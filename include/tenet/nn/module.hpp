@@ -154,9 +154,10 @@ class Module : public ModuleBase {
   }
   /// Drops the gradients of the parameters.
   void zero_grad() {
-    for (const StateSlot& s : state_slots()) {
-      if (s.trains) s.tensor->zero_grad();
-    }
+    each_member([]<class M>(std::string_view, M& m) {
+      if constexpr (IsModule<M>) m.zero_grad();
+      else if (M::trains) m.zero_grad();
+    });
   }
   /// Lets the parameters collect gradients, or freezes them.
   Self& requires_grad_(bool on = true) {

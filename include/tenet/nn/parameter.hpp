@@ -60,6 +60,10 @@ class ModuleTensor : public Tensor<T> {
   /// Shares the tensor of `o` from now on, as tied weights do.
   TENET_TAG void tie(const ModuleTensor& o) { Tensor<T>::operator=(static_cast<const Tensor<T>&>(o)); }
 
+  /// Drops its gradient, if it is defined.
+  TENET_TAG void zero_grad() const {
+    if (this->defined()) AnyTensor::zero_grad();
+  }
   /// Adds itself under `name`, if it is defined.
   TENET_TAG void collect(const std::string& name, std::vector<StateSlot>& slots) {
     if (*this) slots.push_back({name, this, Trains});

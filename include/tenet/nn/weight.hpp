@@ -37,7 +37,8 @@ struct WeightFormat {
   /// Whether the layer's dense weight stays beside the format.
   virtual bool keeps_parameter() const { return false; }
 
-  /// Whether its tensors can take the values of a state of this format as they are; else it is read anew.
+  /// Whether its tensors can take the values of a state of this format as they are; else it is read anew. Throws Error
+  /// where they make no sense.
   virtual bool fits([[maybe_unused]] const StateDict& part) const { return true; }
 
   /// linear() with this weight.
@@ -99,6 +100,15 @@ class Weight : public Parameter<T> {
   TENET_TAG void tie(const Weight& o) {
     Parameter<T>::tie(o);
     format_ = o.format_;
+  }
+  TENET_TAG void zero_grad() const {
+    Parameter<T>::zero_grad();
+    if (!format_) return;
+    std::vector<StateSlot> slots;
+    format_->collect("", slots);
+    for (const StateSlot& s : slots) {
+      if (s.trains) s.tensor->zero_grad();
+    }
   }
   TENET_TAG void collect(const std::string& name, std::vector<StateSlot>& slots) {
     Parameter<T>::collect(name, slots);

@@ -80,13 +80,16 @@ struct StoreScaled {
 
 template <class A>
 void gemm_int8_sums(int64_t m, int64_t n, int64_t k, MatrixView<A> a, MatrixView<int8_t> b,
-                    const Finish<std::uint32_t>& finish) {
+                    const Finish<std::uint32_t>& finish, const std::uint32_t* panels = nullptr) {
   static_assert(std::is_same_v<A, int8_t> || std::is_same_v<A, uint8_t>);
   if (m <= 0 || n <= 0) return;
 #if TENET_X86
-  if (has_dots(Dots::int8)) return narrow_product<UnsignedQuad, SignedQuad>(m, n, k, a, b, finish);
+  if (has_dots(Dots::int8)) {
+    const auto* units = reinterpret_cast<const SignedQuad*>(panels);
+    return narrow_product<UnsignedQuad, SignedQuad>(m, n, k, a, b, finish, units);
+  }
 #endif
-  narrow_product<ShortPair, ShortPair>(m, n, k, a, b, finish);
+  narrow_product<ShortPair, ShortPair>(m, n, k, a, b, finish, reinterpret_cast<const ShortPair*>(panels));
 }
 
 }  // namespace detail
@@ -100,13 +103,14 @@ void gemm_int8(int64_t m, int64_t n, int64_t k, MatrixView<A> a, MatrixView<int8
   detail::gemm_int8_sums(m, n, k, a, b, store.finish());
 }
 
-/// The same with sums that are scaled to C: float, int8 or uint8.
+/// The same with sums that are scaled to C: float, int8 or uint8. `panels`: b as
+/// pack_int8_panels packs it, or null.
 template <class A, class C>
 void gemm_int8(int64_t m, int64_t n, int64_t k, MatrixView<A> a, MatrixView<int8_t> b, C* c, int64_t ldc,
-               const ScaleOptions& options) {
+               const ScaleOptions& options, const std::uint32_t* panels = nullptr) {
   static_assert(std::is_same_v<C, float> || std::is_same_v<C, int8_t> || std::is_same_v<C, uint8_t>);
   const detail::StoreScaled<C> store{c, ldc, options};
-  detail::gemm_int8_sums(m, n, k, a, b, store.finish());
+  detail::gemm_int8_sums(m, n, k, a, b, store.finish(), panels);
 }
 
 }  // namespace cpu

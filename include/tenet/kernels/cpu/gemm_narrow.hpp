@@ -22,7 +22,8 @@ struct Finish {
 
 namespace detail {
 
-/// A product whose sums go to `finish`; where it is turned, C is stored by columns.
+/// A product whose sums go to `finish`; where it is turned, C is stored by columns. `panels` holds B packed, or is
+/// null.
 template <class A, class B, class Sum>
 struct NarrowProblem {
   int64_t m, n, k;
@@ -30,6 +31,7 @@ struct NarrowProblem {
   MatrixView<B> b;
   Finish<Sum> finish;
   bool turned = false;
+  const void* panels = nullptr;
 
   NarrowProblem<B, A, Sum> transposed() const { return {n, m, k, b.transposed(), a.transposed(), finish, !turned}; }
 };
@@ -38,6 +40,13 @@ struct NarrowProblem {
 struct NarrowBlocks {
   int64_t strip, height, width, depth;
 };
+
+// Elements along k that are packed together.
+template <class U>
+int64_t narrow_depth(int64_t k) {
+  constexpr int64_t max_units = 256;
+  return balanced((k + unit_depth<U> - 1) / unit_depth<U>, max_units) * unit_depth<U>;
+}
 
 // 128 times the sums of the columns of a panel are what int8 elements have too much when they became unsigned by adding
 // 128: they are taken off, once for each column.
@@ -58,18 +67,21 @@ void narrow_block(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, S
   const int64_t b_size = panel_size(kernels.pack_b, blocks.depth, width);
   Sum* const sums = scratch<Sum>(Scratch::gemm_sums, rows * cols + width);
   Sum* const excess = sums + rows * cols;
-  B* const packed_b = scratch<B>(Scratch::gemm_panels, panels * b_size + (rows + strip - 1) / strip * a_size);
-  A* const packed_a = reinterpret_cast<A*>(packed_b + panels * b_size);
+  const int64_t own = g.panels ? 0 : panels * b_size;
+  B* const packed_b = scratch<B>(Scratch::gemm_panels, own + (rows + strip - 1) / strip * a_size);
+  A* const packed_a = reinterpret_cast<A*>(packed_b + own);
   for (int64_t p = 0; p == 0 || p < g.k; p += blocks.depth) {
     const int64_t deep = std::min(blocks.depth, g.k - p), units = (deep + unit_depth<A> - 1) / unit_depth<A>;
     const int64_t a_step = panel_size(kernels.pack_a, deep, strip), b_step = panel_size(kernels.pack_b, deep, width);
     pack_panels(kernels.pack_a, deep, rows, g.a.at(top, p).transposed(), packed_a, strip);
+    const B* ready = static_cast<const B*>(g.panels);
+    if (ready) ready += p / blocks.depth * ((g.n + width - 1) / width) * b_size + left / width * b_step;
     for (int64_t j = 0; j < cols; j += width) {
       const int64_t in_group = j / width % panels;
-      if (in_group == 0) {
+      if (in_group == 0 && !ready) {
         pack_panels(kernels.pack_b, deep, std::min(cols - j, panels * width), g.b.at(p, left + j), packed_b, width);
       }
-      const B* const panel = packed_b + in_group * b_step;
+      const B* const panel = ready ? ready + j / width * b_step : packed_b + in_group * b_step;
       if constexpr (is_raised<A, SA>) column_excess(kernels, units, panel, width, excess);
       GemmTile<A, B> t{units,
                        nullptr,
@@ -101,14 +113,13 @@ void narrow_block(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, S
 template <class A, class B, class SA, class SB, class Sum>
 void narrow_blocks(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, SA, SB>& kernels) {
   // As in gemm_blocks, where the numbers have their reasons.
-  constexpr int64_t max_units = 256, max_height = 256, max_columns = 512, block_cost = int64_t{1} << 21;
+  constexpr int64_t max_height = 256, max_columns = 512, block_cost = int64_t{1} << 21;
   const int64_t k = std::max<int64_t>(g.k, 1), width = 2 * kernels.pack_b.lanes,
                 strip = kernels.tiles.heights.strip(g.m);
-  const int64_t units = balanced((k + unit_depth<A> - 1) / unit_depth<A>, max_units);
   const int64_t height = balanced((g.m + strip - 1) / strip, max_height / strip) * strip;
   const int64_t least = std::max(max_columns / 2, block_cost / (std::min(height, g.m) * k));
   const int64_t columns = balanced((g.n + width - 1) / width, std::min(max_columns, least) / width) * width;
-  const NarrowBlocks blocks{strip, height, columns, units * unit_depth<A>};
+  const NarrowBlocks blocks{strip, height, columns, narrow_depth<A>(k)};
   const int64_t block_rows = (g.m + height - 1) / height, block_columns = (g.n + columns - 1) / columns;
   const int64_t grain = std::max<int64_t>(1, block_cost / (std::min(height, g.m) * std::min(columns, g.n) * k));
   parallel_for(block_rows * block_columns, grain, [&](int64_t begin, int64_t end) {
@@ -149,10 +160,27 @@ inline double narrow_cost(int64_t m, int64_t n, int64_t units, int64_t width, bo
 
 }  // namespace detail
 
+/// Units that b[k, n] takes when it is packed for narrow_product.
+template <class B, class Kernels>
+int64_t narrow_panels_size(const Kernels& pack_b, int64_t n, int64_t k) {
+  const int64_t width = 2 * pack_b.lanes, depth = detail::narrow_depth<B>(k);
+  return (k + depth - 1) / depth * ((n + width - 1) / width) * panel_size(pack_b, depth, width);
+}
+
+/// Packs b[k, n] for narrow_product.
+template <class B, class SB>
+void pack_narrow_panels(const PackKernels<B, SB>& pack_b, int64_t n, int64_t k, MatrixView<SB> b, B* out) {
+  const int64_t width = 2 * pack_b.lanes, depth = detail::narrow_depth<B>(k), panels = (n + width - 1) / width;
+  for (int64_t p = 0; p < k; p += depth, out += panels * panel_size(pack_b, depth, width)) {
+    pack_panels(pack_b, std::min(depth, k - p), n, b.at(p, 0), out, width);
+  }
+}
+
 /// Sums over k of products of a[m, k] and b[k, n] in units A and B. They are handed to `finish`, a piece of C each
-/// time, on any thread. m, n > 0; k == 0 sums to zero.
+/// time, on any thread. m, n > 0; k == 0 sums to zero. `panels`: b packed, or null.
 template <class A, class B, class SA, class SB, class Sum>
-void narrow_product(int64_t m, int64_t n, int64_t k, MatrixView<SA> a, MatrixView<SB> b, const Finish<Sum>& finish) {
+void narrow_product(int64_t m, int64_t n, int64_t k, MatrixView<SA> a, MatrixView<SB> b, const Finish<Sum>& finish,
+                    const B* panels = nullptr) {
   if (k <= 0) {
     Sum* const sums = scratch<Sum>(Scratch::gemm_sums, n);
     for (int64_t i = 0; i < m; ++i) {
@@ -161,11 +189,13 @@ void narrow_product(int64_t m, int64_t n, int64_t k, MatrixView<SA> a, MatrixVie
     }
     return;
   }
-  const detail::NarrowProblem<SA, SB, Sum> g{m, n, k, a, b, finish};
+  detail::NarrowProblem<SA, SB, Sum> g{m, n, k, a, b, finish};
+  const bool thin = std::min(m, n) <= 4;
   const int64_t units = (k + unit_depth<A> - 1) / unit_depth<A>, width = 2 * unit_kernels<A, B, SA, SB>().pack_b.lanes;
-  const bool turn = std::min(m, n) <= 4 ? n < m
-                                        : detail::narrow_cost(n, m, units, width, true) <
-                                              detail::narrow_cost(m, n, units, width, false);
+  if (!thin) g.panels = panels;
+  const bool turn =
+      thin ? n < m
+           : !panels && detail::narrow_cost(n, m, units, width, true) < detail::narrow_cost(m, n, units, width, false);
   if (!turn) {
     detail::narrow_run<A, B>(g);
   } else if constexpr (std::is_same_v<SA, SB>) {

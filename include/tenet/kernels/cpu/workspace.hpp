@@ -25,6 +25,7 @@ enum class Scratch {
   conv_offsets,
   conv_widened,
   conv_bias,
+  linear_weight,
   count
 };
 

@@ -1,0 +1,73 @@
+// The layers of a model that a call changes: by their types, and by patterns of their names.
+#pragma once
+
+#include <tenet/nn/module.hpp>
+
+namespace tenet::quant {
+inline namespace TENET_CONFIG {
+
+/// Whether `name` is what `pattern` describes: * stands for any characters, ? for one.
+inline bool matches(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0, star = pattern.npos, after = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++, after = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p, ++n;
+    } else if (star != pattern.npos) {
+      p = star + 1, n = ++after;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+namespace detail {
+
+template <template <class> class Layer, class M>
+inline constexpr bool is_layer = false;
+template <template <class> class Layer, class T>
+inline constexpr bool is_layer<Layer, Layer<T>> = true;
+
+/// Calls f(name, layer) for the layers of the given types that a pattern of `names` describes: for all whose weight no
+/// format replaces, if there are none. Throws Error for a pattern that describes no layer.
+template <template <class> class... Layers, class M, class F>
+void each_layer(const char* op, M& model, const std::vector<std::string>& names, F f) {
+  std::vector<bool> used(names.size());
+  std::string all;
+  model.each_module([&]<class X>(const std::string& name, X& layer) {
+    if constexpr ((is_layer<Layers, X> || ...)) {
+      all += all.empty() ? name : ", " + name;
+      bool wanted = names.empty() && (!layer.weight.format() || layer.weight.format()->keeps_parameter());
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        if (matches(names[i], name)) wanted = used[i] = true;
+      }
+      if (wanted) f(name, layer);
+    }
+  });
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!used[i]) throw Error(text({op, ": '", names[i], "' is none of the layers ", all}));
+  }
+}
+
+/// Gives the weights of such layers the formats that make(name, dense weight) returns; tied weights stay tied.
+template <template <class> class... Layers, class M, class F>
+void change_formats(const char* op, M& model, const std::vector<std::string>& names, F make) {
+  const no_grad guard;
+  std::vector<std::pair<AnyTensor, nn::Weight<float>*>> done;
+  each_layer<Layers...>(op, model, names, [&](const std::string& name, auto& layer) {
+    nn::Weight<float>& weight = layer.weight;
+    const AnyTensor before = weight;
+    for (const auto& [tensor, first] : done) {
+      if (before && tensor.is(before)) return weight.tie(*first);
+    }
+    weight.set_format(make(name, weight.dense().detach()));
+    done.emplace_back(before, &weight);
+  });
+}
+
+}  // namespace detail
+}  // namespace TENET_CONFIG
+}  // namespace tenet::quant
