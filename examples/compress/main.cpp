@@ -10,8 +10,8 @@
 #include <functional>
 #include <optional>
 
+#include "../mnist/lenet.hpp"
 #include "chart.hpp"
-#include "lenet.hpp"
 
 using namespace tenet;
 

@@ -12,8 +12,7 @@ struct LeNet : tenet::nn::Module<LeNet> {
   tenet::Tensor<float> forward(tenet::Tensor<float> x) {
     x = pool(relu(conv1(x)));
     x = pool(relu(conv2(x)));
-    x = x.view({-1, 50 * 4 * 4});
-    x = relu(fc1(x));
+    x = relu(fc1(flatten(x, 1)));  // of any number of channels
     return fc2(x);
   }
 };

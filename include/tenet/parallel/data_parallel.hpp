@@ -4,6 +4,7 @@
 #pragma once
 
 #include <tenet/core/generator.hpp>
+#include <tenet/kernels/cpu/update.hpp>
 #include <tenet/ops/join.hpp>
 #include <tenet/ops/slice.hpp>
 #include <tenet/parallel/communicator.hpp>
@@ -58,18 +59,9 @@ struct DataParallelPass final : Pass {
  private:
   /// to += from: gradients, contiguous.
   static void add_gradient(const AnyTensor& to, const AnyTensor& from) {
-    const auto add = [&]<class U>(U* a, const void* p) {
-      const U* b = static_cast<const U*>(p);
-      parallel_for(to.numel(), std::int64_t(1) << 15, [=](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) a[i] = U(a[i] + b[i]);
-      });
-    };
-    switch (to.dtype()) {
-      case DType::float32: return add(static_cast<float*>(to.data_ptr()), from.data_ptr());
-      case DType::float64: return add(static_cast<double*>(to.data_ptr()), from.data_ptr());
-      case DType::float16: return add(static_cast<half*>(to.data_ptr()), from.data_ptr());
-      default: return add(static_cast<bfloat16*>(to.data_ptr()), from.data_ptr());
-    }
+    dispatch_floating("data_parallel", to.dtype(), [&]<class U>(U) {
+      cpu::add_into(to.numel(), static_cast<U*>(to.data_ptr()), static_cast<const U*>(from.data_ptr()));
+    });
   }
   AnyTensor summed(std::size_t k) const {
     AnyTensor sum;

@@ -26,13 +26,8 @@ namespace detail {
 template <class T>
 AnyTensor as_input(const AnyTensor& t) {
   if (!t.requires_grad() || t.dtype() == dtype_of<T>) return t;
-  const auto viewed = [&]<class U>(const Tensor<U>& x) -> AnyTensor { return x.view(x.shape()); };
-  switch (t.dtype()) {
-    case DType::float32: return viewed(Tensor<float>(t));
-    case DType::float64: return viewed(Tensor<double>(t));
-    case DType::float16: return viewed(Tensor<half>(t));
-    default: return viewed(Tensor<bfloat16>(t));
-  }
+  return dispatch_floating("parallel", t.dtype(),
+                           [&]<class U>(U) -> AnyTensor { return Tensor<U>(t).view(t.shape()); });
 }
 
 template <class T>

@@ -106,14 +106,10 @@ class Reducer {
       for (std::int64_t k = 0; k < n; ++k) to[k] = S(from[k]) * share;
     });
   }
+  /// f(elements) by their type.
   template <class F>
   TENET_TAG static void each_type(const AnyTensor& t, const F& f) {
-    switch (t.dtype()) {
-      case DType::float32: return f(static_cast<float*>(t.data_ptr()));
-      case DType::float64: return f(static_cast<double*>(t.data_ptr()));
-      case DType::float16: return f(static_cast<half*>(t.data_ptr()));
-      default: return f(static_cast<bfloat16*>(t.data_ptr()));
-    }
+    dispatch_floating("distributed", t.dtype(), [&]<class T>(T) { f(static_cast<T*>(t.data_ptr())); });
   }
 
   C* comm_;
