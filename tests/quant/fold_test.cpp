@@ -25,7 +25,7 @@ Tensor<float> batch() {
 template <class Norm>
 void disturb(Norm& norm) {
   Generator generator(5);
-  const auto numbers = [&] { return rand({norm.num_features()}, generator); };
+  const auto numbers = [&] { return rand({norm.num_features}, generator); };
   if (norm.weight) {
     norm.weight = nn::Parameter<>(numbers() + 0.5f);
     norm.bias = nn::Parameter<>(numbers() - 0.5f);

@@ -22,11 +22,12 @@ struct BatchNorm : Module<Self> {
   Parameter<T> weight, bias;  // [channels]; these and the following are undefined where the options say so
   Buffer<T> running_mean, running_var;
   Buffer<std::int64_t> num_batches_tracked;
+  std::int64_t num_features;
   BatchNormOptions options;
   std::shared_ptr<BatchExchange>
       exchange;  ///< with the workers that have other parts of the batch; null: there are none
 
-  TENET_TAG BatchNorm(std::int64_t channels, const BatchNormOptions& o) : options(o), channels_(channels) {
+  TENET_TAG BatchNorm(std::int64_t channels, const BatchNormOptions& o) : num_features(channels), options(o) {
     if (o.affine) {
       weight = Parameter<T>(ones<T>({channels}));
       bias = Parameter<T>(zeros<T>({channels}));
@@ -38,7 +39,6 @@ struct BatchNorm : Module<Self> {
     }
   }
 
-  TENET_TAG std::int64_t num_features() const { return channels_; }
   /// Whether a neighbour has taken over what this layer does: it gives its input then.
   TENET_TAG bool is_folded() const { return folded_; }
   /// Becomes the identity and drops all tensors.
@@ -61,8 +61,8 @@ struct BatchNorm : Module<Self> {
  protected:
   TENET_TAG Tensor<T> run(const Tensor<T>& x) const {
     if (folded_) return x;
-    if (x.size(1) != channels_) {
-      throw ShapeError(text({"BatchNorm: expected ", channels_, " channels, got input ", x.shape()}));
+    if (x.size(1) != num_features) {
+      throw ShapeError(text({"BatchNorm: expected ", num_features, " channels, got input ", x.shape()}));
     }
     double momentum = options.momentum.value_or(0);
     if (this->is_training() && running_mean) {
@@ -75,7 +75,6 @@ struct BatchNorm : Module<Self> {
   }
 
  private:
-  std::int64_t channels_;
   bool folded_ = false;
 };
 

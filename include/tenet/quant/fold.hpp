@@ -31,9 +31,9 @@ void check_fold(const Layer& layer, const Norm& norm) {
   if (layer.weight.format()) {
     throw Error(text({"fold_batch_norm: expected a dense weight, got one of format ", layer.weight.format_name()}));
   }
-  if (layer.weight.size(0) != norm.num_features()) {
+  if (layer.weight.size(0) != norm.num_features) {
     throw ShapeError(text({"fold_batch_norm: expected a normalization of the ", layer.weight.size(0),
-                           " outputs of a weight ", layer.weight.shape(), ", got one of ", norm.num_features()}));
+                           " outputs of a weight ", layer.weight.shape(), ", got one of ", norm.num_features}));
   }
 }
 
