@@ -224,15 +224,21 @@ void each_plane(const ChannelShape& s, const Plane& plane) {
   });
 }
 
-// The map `f` over arrays of the shape, `x`, and over arrays by channel.
-template <class T, class F, std::size_t N, class... ByChannel>
-void map_channels(const ChannelShape& s, F f, T* out, const T* const (&x)[N], ByChannel... by) {
-  const int64_t shape[] = {s.outer, s.channels, s.inner}, strides[] = {s.channels * s.inner, s.inner, 1};
-  const int64_t channel[] = {0, 1, 0};
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    map(f, 3, shape, Strided<T>{out, strides}, Strided<const T>{x[I], strides}..., Strided<const T>{by, channel}...);
+// The map `f` over arrays `x` of the shape and arrays by channel, whose values are repeated for each column.
+template <class T, class F, std::size_t N, std::size_t B>
+void map_columns(const ChannelShape& s, F f, T* out, const T* const (&x)[N], const T* const (&by)[B]) {
+  const int64_t columns = s.channels * s.inner;
+  const States<T> repeated(columns * int64_t{B});
+  for (std::size_t k = 0; k < B; ++k) {
+    T* to = repeated.get() + int64_t(k) * columns;
+    for (int64_t c = 0; c < s.channels; ++c) std::fill_n(to + c * s.inner, s.inner, by[k][c]);
   }
-  (std::make_index_sequence<N>());
+  const int64_t shape[] = {s.outer, columns}, strides[] = {columns, 1}, column[] = {0, 1};
+  [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    map(f, 2, shape, Strided<T>{out, strides}, Strided<const T>{x[I], strides}...,
+        Strided<const T>{repeated.get() + int64_t(J) * columns, column}...);
+  }
+  (std::make_index_sequence<N>(), std::make_index_sequence<B>());
 }
 
 }  // namespace detail
@@ -247,7 +253,7 @@ void channel_moments(const ChannelShape& s, const T* x, Moments<T>* out) {
 template <class T>
 void channel_affine(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, T* y) {
   if (s.inner < detail::channel_run) {
-    return detail::map_channels<T>(s, detail::ShiftScaleBy{}, y, {x}, mean, scale, shift);
+    return detail::map_columns<T>(s, detail::ShiftScaleBy{}, y, {x}, {mean, scale, shift});
   }
   detail::each_plane(s, [&](int64_t at, int64_t c) {
     map_contiguous(detail::ShiftScale<T>{mean[c], scale[c], shift[c]}, s.inner, y + at, x + at);
@@ -265,7 +271,7 @@ template <class T>
 void channel_gradient(const ChannelShape& s, const T* x, const T* dy, const T* mean, const T* scale, const T* slope,
                       const T* shift, T* dx) {
   if (s.inner < detail::channel_run) {
-    return detail::map_channels<T>(s, detail::BatchGradientBy{}, dx, {x, dy}, mean, scale, slope, shift);
+    return detail::map_columns<T>(s, detail::BatchGradientBy{}, dx, {x, dy}, {mean, scale, slope, shift});
   }
   detail::each_plane(s, [&](int64_t at, int64_t c) {
     map_contiguous(detail::BatchGradient<T>{mean[c], scale[c], slope[c], shift[c]}, s.inner, dx + at, x + at, dy + at);
