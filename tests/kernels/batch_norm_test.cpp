@@ -107,16 +107,17 @@ TEST(LayerNormKernels, FindValuesAndGradients) {
   struct Size {
     int64_t rows, n;
   };
-  for (const auto [rows, n] : {Size{5000, 7}, Size{70, 1000}, Size{3, 32}}) {
+  for (const Size& s : {Size{5000, 7}, Size{70, 1000}, Size{3, 32}}) {
+    const int64_t rows = s.rows, n = s.n;
     const Values x = values(rows * n, 1000), dy = values(rows * n, 0.1), w = values(n, 2), b = values(n, 1);
     const auto size = std::size_t(rows * n), width = std::size_t(n);
     Values mean(std::size_t(rows), 0.f), rstd = mean;
-    const Values y = the_same_everywhere([&, rows = rows, n = n] {
+    const Values y = the_same_everywhere([&] {
       Values out(size);
       cpu::layer_norm(rows, n, x.data(), w.data(), b.data(), 1e-5, mean.data(), rstd.data(), out.data());
       return out;
     });
-    const Values gradients = the_same_everywhere([&, rows = rows, n = n] {
+    const Values gradients = the_same_everywhere([&] {
       Values out(size + 2 * width);
       cpu::layer_norm_backward(rows, n, x.data(), w.data(), mean.data(), rstd.data(), dy.data(), out.data(),
                                out.data() + size, out.data() + size + width);
