@@ -33,7 +33,7 @@ class Module;
 
 /// Told of every module call of a thread before it begins, and of its result; see summary().
 struct CallObserver {
-  virtual void calling([[maybe_unused]] const void* module) {}
+  virtual void calling(const void* module) = 0;
   virtual void called(const void* module, const AnyTensor& result) = 0;
 
  protected:
