@@ -24,8 +24,7 @@ struct BatchNorm : Module<Self> {
   Buffer<std::int64_t> num_batches_tracked;
   std::int64_t num_features;
   BatchNormOptions options;
-  std::shared_ptr<BatchExchange>
-      exchange;  ///< with the workers that have other parts of the batch; null: there are none
+  std::shared_ptr<BatchExchange> exchange;  ///< with the workers that have other parts of a batch; null: it is whole
 
   TENET_TAG BatchNorm(std::int64_t channels, const BatchNormOptions& o) : num_features(channels), options(o) {
     if (o.affine) {
