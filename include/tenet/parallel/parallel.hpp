@@ -7,6 +7,7 @@
 #include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/pass.hpp>
 #include <tenet/parallel/reducer.hpp>
+#include <tenet/parallel/sync_batch_norm.hpp>
 #include <tenet/parallel/thread_state.hpp>
 #include <tenet/parallel/threads.hpp>
 #include <tenet/parallel/workers.hpp>
