@@ -3,6 +3,7 @@
 
 #include <tenet/parallel/agreement.hpp>
 #include <tenet/parallel/communicator.hpp>
+#include <tenet/parallel/cost_model.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/pass.hpp>
