@@ -5,8 +5,13 @@
 #include <tenet/parallel/communicator.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/message.hpp>
 #include <tenet/parallel/pass.hpp>
+#include <tenet/parallel/pipeline.hpp>
+#include <tenet/parallel/placed.hpp>
 #include <tenet/parallel/reducer.hpp>
+#include <tenet/parallel/stages.hpp>
 #include <tenet/parallel/thread_state.hpp>
 #include <tenet/parallel/threads.hpp>
+#include <tenet/parallel/transfer.hpp>
 #include <tenet/parallel/workers.hpp>
