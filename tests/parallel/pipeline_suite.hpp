@@ -77,6 +77,25 @@ std::vector<float> hybrid_losses(C& pipe, C& data) {
   return losses;
 }
 
+/// LeNet in two parts, as plain user code: what one worker computes, bit by bit. Every rank calls it.
+template <parallel::Communicator C>
+void check_parts_train(C& comm) {
+  parallel::Part<LeNetBlocks, C> part1(0, comm, 0, 2), part2(1, comm, 1, 2);
+  parallel::Part<nn::CrossEntropyLoss, C> criterion(1, comm);
+  optim::SGD optimizer((comm.rank() == 0 ? part1 : part2).parameters(), {.lr = 0.02, .momentum = 0.9});
+  data::DataLoader loader(data::MNIST(TENET_DIGITS_DIR), Digits{}.options);
+  std::vector<float> losses;
+  for (auto& [inputs, labels] : loader) {
+    if (losses.size() == 50) break;
+    optimizer.zero_grad();
+    const auto loss = criterion(part2(part1(inputs)), labels);
+    loss.backward();
+    optimizer.step();
+    losses.push_back(loss.item());
+  }
+  EXPECT_EQ(losses, single_worker_losses());
+}
+
 /// A linear layer, and a count of the results whose gradient has not come.
 template <class T>
 struct Counted : nn::Module<Counted<T>> {
@@ -140,12 +159,12 @@ void check_pipeline_gradients(C& comm, double tolerance) {
 struct Tokens : nn::Module<Tokens> {
   nn::Embedding<> table{4, 3};
   TENET_MODULE(table)
-  Tensor<bfloat16> forward(const Tensor<std::int64_t>& x) { return table(x).to<bfloat16>(); }
+  Tensor<half> forward(const Tensor<std::int64_t>& x) { return table(x).to<half>(); }
 };
 struct Head : nn::Module<Head> {
   nn::Linear<> layer{3, 1};
   TENET_MODULE(layer)
-  Tensor<float> forward(const Tensor<bfloat16>& x) { return layer(x.to<float>()); }
+  Tensor<float> forward(const Tensor<half>& x) { return layer(x.to<float>()); }
 };
 inline Tensor<float> mean_square(const Tensor<float>& y, const Tensor<float>& t) { return mse_loss(y, t); }
 
@@ -163,15 +182,15 @@ void check_pipeline_of_types(C& comm) {
   tokens.zero_grad(), head.zero_grad();
   const auto run = [&](auto& stage, const Tensor<float>& weight) {
     Pipeline pipeline(stage, comm, {.micro_batches = 1});
-    EXPECT_EQ(float(pipeline.template step<bfloat16>(x, target, mean_square)), loss.item());
+    EXPECT_EQ(float(pipeline.template step<half>(x, target, mean_square)), loss.item());
     EXPECT_EQ(weight.grad().to_vector(), expected[comm.rank()]);
     stage.zero_grad();
     tokens.requires_grad_(false);
-    pipeline.template step<bfloat16>(x, target, mean_square);
+    pipeline.template step<half>(x, target, mean_square);
     EXPECT_EQ(bool(weight.grad()), comm.rank() == 1);
     stage.zero_grad();
     const no_grad guard;
-    EXPECT_EQ(float(pipeline.template step<bfloat16>(x, target, mean_square)), loss.item());
+    EXPECT_EQ(float(pipeline.template step<half>(x, target, mean_square)), loss.item());
     EXPECT_FALSE(weight.grad());
   };
   if (comm.rank() == 0) run(tokens, tokens.table.weight);

@@ -20,6 +20,10 @@ TEST(Pipeline, TrainsAsOneWorkerDoes) {
   for (const int stages : {2, 3}) run_threads(stages, [](auto& comm) { test::check_pipeline_trains(comm); });
 }
 
+TEST(Parts, TrainAsOneWorkerDoes) {
+  run_threads(2, [](auto& comm) { test::check_parts_train(comm); });
+}
+
 TEST(Pipeline, OfDistributedStagesTrainsAsOneWorkerDoes) {
   const auto train = [] {
     parallel::ThreadWorld pipes[] = {{2, {}}, {2, {}}}, groups[] = {{2, {}}, {2, {}}};
@@ -39,15 +43,9 @@ TEST(Pipeline, OfDistributedStagesTrainsAsOneWorkerDoes) {
 
 TEST(Pipeline, HasTheGradientsOfTheUnsplitModel) {
   for (const int stages : {1, 2, 3}) {
-    run_threads(stages, [](auto& comm) {
-      test::check_pipeline_gradients<float>(comm, 1e-6);
-      test::check_pipeline_gradients<double>(comm, 1e-12);
-    });
+    run_threads(stages, [](auto& comm) { test::check_pipeline_gradients<double>(comm, 1e-12); });
   }
-  run_threads(2, [](auto& comm) {
-    test::check_pipeline_gradients<bfloat16>(comm, 0.1);
-    test::check_pipeline_gradients<half>(comm, 0.01);
-  });
+  run_threads(2, [](auto& comm) { test::check_pipeline_gradients<bfloat16>(comm, 0.1); });
 }
 
 TEST(Pipeline, StagesMayChangeTheType) {
@@ -106,7 +104,7 @@ TEST(Pipeline, StagesThatDoNotFitEndAllRanks) {
     expect_contains(s, "pipeline: the stage of rank 1 got activations [1, 2] from rank 0: linear: expected");
   }
   for (const auto& s : failures(2, [](auto& comm) { test::fail_by_type(comm); })) {
-    expect_contains(s, "pipeline: rank 1 takes float32, rank 0 sent [1, 3] of bfloat16 (activations of micro-batch 0)");
+    expect_contains(s, "pipeline: rank 1 takes float32, rank 0 sent [1, 3] of float16 (activations of micro-batch 0)");
   }
   // A rank that begins a batch again.
   const auto again = failures(2, [](auto& comm) {

@@ -70,20 +70,20 @@ void check_transfer_of_integers(C& comm) {
   EXPECT_THROW((Part<nn::ReLU, C>(comm.size(), comm)), IndexError);
 }
 
-/// Tensors that cross: whatever way each rank's graph goes, the gradients find each other.
+/// Tensors that cross: however deep each rank's graph is, the gradients find each other, and no rank waits for one that
+/// waits for it.
 template <parallel::Communicator C>
 void check_transfers_that_cross(C& comm) {
   const int rank = comm.rank();
   if (rank > 1) return;
-  const Tensor<float> own = tensor<float>({float(rank + 2)}).requires_grad_();
-  for (const bool deep : {false, true}) {
+  const Tensor<float> own = tensor<float>({float(rank + 2)}).requires_grad_(), none;
+  for (const int deep : {0, 1, 2, 3}) {
     own.zero_grad();
     Tensor<float> mine = own;
-    // One rank's graph is much deeper than the other's.
-    for (int i = 0; i < 20 && deep == (rank == 0); ++i) mine = mine * 1.0f;
-    Tensor<float> a = transfer(mine, 0, 1, comm);         // 2
-    Tensor<float> b = transfer(mine, 1, 0, comm);         // 3
-    Tensor<float> c = transfer(mine * 5.0f, 0, 1, comm);  // 10
+    for (int i = 0; i < 20 && deep & (1 << rank); ++i) mine = mine * 1.0f;
+    const Tensor<float> a = transfer(rank == 0 ? mine : none, 0, 1, comm);        // 2
+    const Tensor<float> b = transfer(rank == 1 ? mine : none, 1, 0, comm);        // 3
+    const Tensor<float> c = transfer(rank == 0 ? own * 5.0f : none, 0, 1, comm);  // 10
     const Tensor<float> d = transfer(rank == 0 ? b * b : b, 0, 1, comm);
     const Tensor<float> loss = rank == 0 ? a + c + d : a * c + d;  // 5 x^2 + y^2, on rank 1
     loss.backward();
