@@ -52,12 +52,11 @@ std::vector<float> pipeline_losses(C& comm, const PipelineOptions& options) {
   return pipeline_losses(stage, stage, comm, options);
 }
 
-/// The same from equal weights, with each schedule, and again.
+/// Each schedule trains as one worker does, and repeats the other bit by bit.
 template <parallel::Communicator C>
 void check_pipeline_trains(C& comm) {
   const std::vector<float> losses = pipeline_losses(comm, {.micro_batches = 5});
   expect_close(losses, single_worker_losses());
-  EXPECT_EQ(pipeline_losses(comm, {.micro_batches = 5}), losses);
   EXPECT_EQ(pipeline_losses(comm, {.micro_batches = 5, .schedule = PipelineSchedule::gpipe}), losses);
 }
 

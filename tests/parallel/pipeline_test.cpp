@@ -45,11 +45,31 @@ TEST(Pipeline, HasTheGradientsOfTheUnsplitModel) {
   for (const int stages : {1, 2, 3}) {
     run_threads(stages, [](auto& comm) { test::check_pipeline_gradients<double>(comm, 1e-12); });
   }
-  run_threads(2, [](auto& comm) { test::check_pipeline_gradients<bfloat16>(comm, 0.1); });
 }
 
 TEST(Pipeline, StagesMayChangeTheType) {
   run_threads(2, [](auto& comm) { test::check_pipeline_of_types(comm); });
+}
+
+struct Ignoring : nn::Module<Ignoring> {
+  nn::Parameter<> weight{ones({2})};
+  TENET_MODULE(weight)
+  Tensor<float> forward(const Tensor<float>& x) { return weight.expand(x.shape()); }
+};
+TEST(Pipeline, AStageMayIgnoreItsInput) {
+  run_threads(2, [&](auto& comm) {
+    const auto step = [&](auto& stage, const auto& weight) {
+      Pipeline(stage, comm).step(ones({4, 2}), zeros({4, 2}), mean_square);
+      return weight.grad().to_vector();
+    };
+    nn::Linear<> first{2, 2};
+    Ignoring second;
+    if (comm.rank() == 0) {
+      EXPECT_EQ(step(first, first.bias), (std::vector<float>{0, 0}));
+    } else {
+      EXPECT_EQ(step(second, second.weight), (std::vector<float>{1, 1}));
+    }
+  });
 }
 
 TEST(Pipeline, RunsTheStageOfItsRank) {

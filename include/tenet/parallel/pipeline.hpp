@@ -22,7 +22,7 @@ namespace tenet::parallel {
 enum class PipelineSchedule { gpipe, one_forward_one_backward };
 
 struct PipelineOptions {
-  int micro_batches = 4;  ///< parts that a batch is split into; a smaller batch has one a example
+  int micro_batches = 4;  ///< parts that a batch is split into; a smaller batch has one an example
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
 };
 
@@ -32,17 +32,18 @@ namespace detail {
 /// Whether a model, perhaps inside another's module(), or a function can be called with such arguments.
 template <class F, class... A>
 constexpr bool takes() {
-  if constexpr (nn::IsModule<F>) return requires(F & f, const A&... a) {
-      f.forward(a...);
-    };
-  else if constexpr (requires(F & f) { f.module(); })
+  if constexpr (nn::IsModule<F>) {
+    return requires(F & f, const A&... a) { f.forward(a...); };
+  } else if constexpr (requires(F & f) { f.module(); }) {
     return takes<std::remove_cvref_t<decltype(std::declval<F&>().module())>, A...>();
-  else return std::is_invocable_v<F&, const A&...>;
+  } else {
+    return std::is_invocable_v<F&, const A&...>;
+  }
 }
 
-/// A rank's stage, and the micro-batches that go through it in one pass. `T` is the element type of its inputs.
+/// The micro-batches of one batch on their way through a rank's stage, whose inputs are of element type T.
 template <class M, class C, class T>
-class StagePass {
+class StageRun {
  public:
   using Output = tensor_t<decltype(std::declval<M&>()(std::declval<const Tensor<T>&>()))>;
   struct MicroBatch {
@@ -50,7 +51,7 @@ class StagePass {
     Output output;
   };
 
-  StagePass(M& stage, C& comm, const Tensor<T>& inputs, int micro_batches)
+  StageRun(M& stage, C& comm, const Tensor<T>& inputs, int micro_batches)
       : stage_(stage), comm_(comm), inputs_(inputs) {
     if (!first()) return;
     if (!inputs.defined() || inputs.dim() == 0 || inputs.size(0) == 0) {
@@ -146,8 +147,8 @@ class StagePass {
 /// norm, sees those of the stage. A parameter of two stages is two parameters.
 ///
 /// `stage` is a module, or DistributedDataParallel over one and another communicator, which exchanges gradients in the
-/// last micro-batch; then equal numbers of micro-batches on the ranks that it joins are the caller's to see to. The
-/// stage and the communicator must outlive this. See torch.distributed.pipelining.
+/// last micro-batch; if it has buffers, the ranks of that one must have equal numbers of micro-batches. The stage and
+/// the communicator must outlive this. See torch.distributed.pipelining.
 template <class M, Communicator C>
 class Pipeline {
  public:
@@ -172,7 +173,7 @@ class Pipeline {
   /// stages do not fit. The other ranks then get an Error that names that one.
   template <FloatElement In = float, class X, TensorLike Y, class L>
   TENET_TAG double step(const Tensor<X>& inputs, const Y& targets, L&& loss) {
-    return enter<In, double>(inputs, [&](auto pass) { return train(pass, targets, loss); });
+    return enter<In, double>(inputs, [&](auto run) { return train(run, targets, loss); });
   }
 
   /// The model's result without a graph, on every rank, joined along its first dimension; its elements are `Out`. Every
@@ -181,19 +182,19 @@ class Pipeline {
   template <FloatElement Out = float, FloatElement In = float, class X>
   TENET_TAG Tensor<Out> forward(const Tensor<X>& inputs) {
     const no_grad guard;
-    return enter<In, Tensor<Out>>(inputs, [&](auto pass) {
-      std::vector<typename decltype(pass)::Output> outputs;
-      for (std::int64_t k = 0; k == 0 || k < pass.count(); ++k) {
-        auto m = pass.forward(k);
-        if (pass.last()) outputs.push_back(std::move(m.output));
+    return enter<In, Tensor<Out>>(inputs, [&](auto run) {
+      std::vector<typename decltype(run)::Output> outputs;
+      for (std::int64_t k = 0; k == 0 || k < run.count(); ++k) {
+        auto m = run.forward(k);
+        if (run.last()) outputs.push_back(std::move(m.output));
       }
-      const AnyTensor whole = pass.last() ? cat(outputs) : AnyTensor();
+      const AnyTensor whole = run.last() ? cat(outputs) : AnyTensor();
       return detail::broadcast_tensor<Out>(*comm_, "pipeline", comm_->size() - 1, whole, "result");
     });
   }
 
  private:
-  /// f(pass) with this rank's type of inputs.
+  /// f(run) with this rank's type of inputs.
   template <class In, class R, class X, class F>
   TENET_TAG R enter(const Tensor<X>& inputs, const F& f) {
     return comm_->rank() == 0 ? enter_as<R>(inputs, f) : enter_as<R>(Tensor<In>(), f);
@@ -201,18 +202,18 @@ class Pipeline {
   template <class R, class T, class F>
   TENET_TAG R enter_as(const Tensor<T>& inputs, const F& f) {
     if constexpr (detail::takes<M, Tensor<T>>()) {
-      return f(detail::StagePass<M, C, T>(*stage_, *comm_, inputs, options_.micro_batches));
+      return f(detail::StageRun<M, C, T>(*stage_, *comm_, inputs, options_.micro_batches));
     } else {
       throw DTypeError(text({"pipeline: the stage of rank ", comm_->rank(), " takes no ", name(dtype_of<T>)}));
     }
   }
 
-  template <class Pass, class Y, class L>
-  TENET_TAG double train(Pass& pass, const Y& targets, L& loss) {
+  template <class Run, class Y, class L>
+  TENET_TAG double train(Run& run, const Y& targets, L& loss) {
     const bool early = options_.schedule == PipelineSchedule::one_forward_one_backward;
     const std::int64_t ahead = early ? comm_->size() - 1 - comm_->rank() : std::numeric_limits<std::int64_t>::max();
-    std::vector<typename Pass::MicroBatch> alive;  // those that are done are empty
-    std::vector<decltype(loss_of(pass, loss, alive[0].output, targets, 0))> losses;
+    std::vector<typename Run::MicroBatch> alive;  // those that are done are empty
+    std::vector<decltype(loss_of(run, loss, alive[0].output, targets, 0))> losses;
     double total = 0;
     std::int64_t done = 0;
     const auto backward = [&] {
@@ -220,35 +221,35 @@ class Pipeline {
       auto l = std::exchange(losses[std::size_t(done)], {});
       const std::int64_t k = done++;
       if constexpr (requires { stage_->no_sync(); }) {
-        if (done < pass.count()) {
+        if (done < run.count()) {
           const auto alone = stage_->no_sync();
-          return pass.backward(k, m, l);
+          return run.backward(k, m, l);
         }
       }
-      pass.backward(k, m, l);
+      run.backward(k, m, l);
     };
-    for (std::int64_t k = 0; k == 0 || k < pass.count(); ++k) {
-      alive.push_back(pass.forward(k));
+    for (std::int64_t k = 0; k == 0 || k < run.count(); ++k) {
+      alive.push_back(run.forward(k));
       losses.emplace_back();
-      if (pass.last()) {
-        losses.back() = loss_of(pass, loss, alive.back().output, targets, k);
-        total += double(losses.back().item()) * pass.share(k);
+      if (run.last()) {
+        losses.back() = loss_of(run, loss, alive.back().output, targets, k);
+        total += double(losses.back().item()) * run.share(k);
       }
       if (k >= ahead) backward();
     }
-    while (done < pass.count()) backward();
+    while (done < run.count()) backward();
     comm_->broadcast(&total, sizeof total, comm_->size() - 1, "loss");
     return total;
   }
 
-  template <class Pass, class L, class Output, class Y>
-  TENET_TAG static auto loss_of(const Pass& pass, L& loss, const Output& y, const Y& targets, std::int64_t k) {
+  template <class Run, class L, class Output, class Y>
+  TENET_TAG static auto loss_of(const Run& run, L& loss, const Output& y, const Y& targets, std::int64_t k) {
     if constexpr (detail::takes<L, Output, tensor_t<Y>>()) {
-      if (!targets.defined() || targets.dim() == 0 || targets.size(0) != pass.examples()) {
-        throw ShapeError(text({"pipeline: expected targets of ", pass.examples(), " examples, got ",
+      if (!targets.defined() || targets.dim() == 0 || targets.size(0) != run.examples()) {
+        throw ShapeError(text({"pipeline: expected targets of ", run.examples(), " examples, got ",
                                targets.defined() ? targets.shape().str() : "an undefined tensor"}));
       }
-      const tensor_t<Y> part = narrow(targets, 0, pass.range(k).begin, pass.range(k).size);
+      const tensor_t<Y> part = narrow(targets, 0, run.range(k).begin, run.range(k).size);
       auto l = loss(y, part);
       if (l.dim() != 0) throw ShapeError(text({"pipeline: expected a scalar loss, got shape ", l.shape()}));
       return l;

@@ -55,10 +55,13 @@ inline void number_transfer(const AnyTensor& y) {
 
 }  // namespace detail
 
-/// Moves `x` of rank `from` to rank `to`, which gets its values; there `x` may be undefined. Rank `from` gets a scalar
-/// 0 that stands for x in the graph: backward() of it, or of what it becomes when it is moved back, waits for the
-/// gradient. Other ranks get their `x` as it is. All ranks of the program call backward(), and transfer in one order;
-/// then no graph can make them wait for each other in a circle. The communicator must outlive the graph.
+/// Moves `x` of rank `from` to rank `to`, which gets its values. Rank `from` gets a scalar 0 that stands for x in the
+/// graph: backward() of it, or of what it becomes when it is moved back, waits for the gradient. Other ranks get their
+/// `x` as it is. On rank `to`, `x` is undefined, or what stands for the tensor there; its values do not matter.
+///
+/// All ranks transfer in one order, and then all call backward(): so no graph can make them wait for each other in a
+/// circle. A gradient that never comes, for the other rank's loss does not depend on the tensor, is waited for until
+/// the communicator's timeout. The communicator must outlive the graph.
 ///
 /// Throws IndexError for ranks outside the communicator, on rank `to` DTypeError if the values are not of T, and Error
 /// if rank `from` wants a gradient and rank `to` is in no_grad; backward throws NotImplemented for create_graph.
