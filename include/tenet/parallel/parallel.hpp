@@ -11,6 +11,7 @@
 #include <tenet/parallel/placed.hpp>
 #include <tenet/parallel/reducer.hpp>
 #include <tenet/parallel/stages.hpp>
+#include <tenet/parallel/sync_batch_norm.hpp>
 #include <tenet/parallel/thread_state.hpp>
 #include <tenet/parallel/threads.hpp>
 #include <tenet/parallel/transfer.hpp>

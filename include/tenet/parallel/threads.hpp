@@ -7,8 +7,7 @@
 #include <tenet/parallel/communicator.hpp>
 #include <tenet/parallel/thread_state.hpp>
 
-#include <chrono>
-#include <condition_variable>
+#include <condition_variable>  // and its clocks: <chrono> would cost every program time to compile
 #include <cstddef>
 #include <memory>
 #include <mutex>
