@@ -38,7 +38,7 @@ inline std::string describe(const nn::StateSlot& s) {
 }
 
 /// Throws Error on every rank unless all give the same numbers; `describe(i)` tells what number i is of on this rank.
-template <Communicator C, class Describe>
+template <class C, class Describe>
 void check_equal(C& comm, const std::vector<std::uint64_t>& mine, const char* differ, const Describe& describe) {
   const auto ranks = std::size_t(comm.size());
   std::vector<std::uint64_t> sizes(ranks);
