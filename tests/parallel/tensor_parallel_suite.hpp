@@ -7,16 +7,16 @@
 
 namespace tenet::test {
 
-using Doubles = std::vector<Tensor<double>>;
+using Floats = std::vector<Tensor<float>>;
 
-inline Tensor<double> numbers(const Shape& shape, std::uint64_t seed) {
+inline Tensor<float> numbers(const Shape& shape, std::uint64_t seed) {
   Generator g(seed);
-  return randn<double>(shape, g);
+  return randn(shape, g);
 }
 inline void expect_near(const AnyTensor& a, const AnyTensor& b, const std::string& what) {
   ASSERT_TRUE(a.defined() && b.defined()) << what;
   ASSERT_EQ(a.shape(), b.shape()) << what;
-  EXPECT_TRUE(allclose(Tensor<double>(a), Tensor<double>(b), 1e-12, 1e-12)) << what;
+  EXPECT_TRUE(allclose(Tensor<float>(a), Tensor<float>(b), 1e-5, 1e-5)) << what;
 }
 
 /// The gradients of the model that is not split.
@@ -34,14 +34,14 @@ inline void expect_same(const nn::StateDict& a, const nn::StateDict& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].first, b[i].first);
-    EXPECT_EQ(Tensor<double>(a[i].second).to_vector(), Tensor<double>(b[i].second).to_vector()) << a[i].first;
+    EXPECT_EQ(Tensor<float>(a[i].second).to_vector(), Tensor<float>(b[i].second).to_vector()) << a[i].first;
   }
 }
 
 /// From one seed, the split layer starts as the whole one and gives its result, and all gradients. f(layer, inputs)
 /// runs it; `inputs` get gradients.
 template <class Whole, class Split, class F>
-void expect_equal_layers(const Whole& make_whole, const Split& make_split, const Doubles& inputs, const F& f) {
+void expect_equal_layers(const Whole& make_whole, const Split& make_split, const Floats& inputs, const F& f) {
   manual_seed(3);
   auto whole = make_whole();
   const GeneratorState after = default_generator().state();
@@ -50,15 +50,15 @@ void expect_equal_layers(const Whole& make_whole, const Split& make_split, const
   EXPECT_EQ(default_generator().state(), after);  // what comes next starts the same, too
   expect_same(parallel::whole_state_dict(split), whole.state_dict());
   const auto run = [&](auto& layer) {
-    Doubles x;
-    for (const Tensor<double>& t : inputs) x.push_back(t.clone().requires_grad_());
-    const Tensor<double> y = f(layer, x);
+    Floats x;
+    for (const Tensor<float>& t : inputs) x.push_back(t.clone().requires_grad_());
+    const Tensor<float> y = f(layer, x);
     y.backward(numbers(y.shape(), 9));
-    Doubles out{y.detach()};
-    for (const Tensor<double>& t : x) out.push_back(t.grad());
+    Floats out{y.detach()};
+    for (const Tensor<float>& t : x) out.push_back(t.grad());
     return out;
   };
-  const Doubles a = run(whole), b = run(split);
+  const Floats a = run(whole), b = run(split);
   for (std::size_t i = 0; i < a.size(); ++i) {
     expect_near(a[i], b[i], i ? text({"gradient of input ", i - 1}) : std::string("output"));
   }
@@ -78,27 +78,27 @@ struct Mlp : nn::Module<Mlp<A, B>> {
   B fc2;
   TENET_MODULE(fc1, fc2)
   Mlp(A a, B b) : fc1(std::move(a)), fc2(std::move(b)) {}
-  Tensor<double> forward(const Tensor<double>& x) { return fc2(tanh(fc1(x))); }
+  Tensor<float> forward(const Tensor<float>& x) { return fc2(tanh(fc1(x))); }
 };
 
 /// For up to 4 ranks.
 template <parallel::Communicator C>
 void check_split_linear(C& comm) {
-  using Column = parallel::ColumnParallelLinear<double>;
-  using Row = parallel::RowParallelLinear<double>;
-  const auto call = [](auto& layer, const Doubles& x) { return layer(x[0]); };
+  using Column = parallel::ColumnParallelLinear<float>;
+  using Row = parallel::RowParallelLinear<float>;
+  const auto call = [](auto& layer, const Floats& x) { return layer(x[0]); };
   for (const bool bias : {true, false}) {
-    const auto linear = [bias] { return nn::Linear<double>(8, 12, {.bias = bias}); };
+    const auto linear = [bias] { return nn::Linear<>(8, 12, {.bias = bias}); };
     expect_equal_layers(
         linear, [&] { return Column(comm, 8, 12, {.bias = bias, .gather_output = true}); }, {numbers({5, 8}, 1)}, call);
-    const auto other = [bias] { return nn::Linear<double>(12, 5, {.bias = bias}); };
+    const auto other = [bias] { return nn::Linear<>(12, 5, {.bias = bias}); };
     expect_equal_layers(
         other, [&] { return Row(comm, 12, 5, {.bias = bias, .input_is_parallel = false}); }, {numbers({2, 3, 12}, 1)},
         call);
   }
   const auto mlp = [] {
-    nn::Linear<double> a(4, 12);
-    return Mlp(std::move(a), nn::Linear<double>(12, 3));
+    nn::Linear<> a(4, 12);
+    return Mlp(std::move(a), nn::Linear<>(12, 3));
   };
   const auto split = [&] {
     Column a(comm, 4, 12);
@@ -106,16 +106,16 @@ void check_split_linear(C& comm) {
   };
   expect_equal_layers(mlp, split, {numbers({5, 4}, 1)}, call);
   // The gradient of a gradient.
-  const auto penalty = [](auto& layer, const Doubles& x) {
-    const Tensor<double> in = x[0].requires_grad() ? x[0] : x[0].clone().requires_grad_();
-    const auto g = autograd::grad<double>(Doubles{layer(in).sum()}, {in}, {.create_graph = true});
-    return Tensor<double>(g[0]) * Tensor<double>(g[0]);
+  const auto penalty = [](auto& layer, const Floats& x) {
+    const Tensor<float> in = x[0].requires_grad() ? x[0] : x[0].clone().requires_grad_();
+    const auto g = autograd::grad<float>(Floats{layer(in).sum()}, {in}, {.create_graph = true});
+    return Tensor<float>(g[0]) * Tensor<float>(g[0]);
   };
   manual_seed(3);
   auto a = mlp();
   manual_seed(3);
   auto b = split();
-  const Tensor<double> x = numbers({5, 4}, 1);
+  const Tensor<float> x = numbers({5, 4}, 1);
   penalty(a, {x}).sum().backward();
   penalty(b, {x}).sum().backward();
   const nn::StateDict want = whole_gradients(a);
@@ -126,9 +126,9 @@ void check_split_linear(C& comm) {
 template <parallel::Communicator C>
 void check_split_embedding(C& comm) {
   const auto index = tensor<std::int64_t>({{0, 11, 3}, {3, 5, 3}});
-  expect_equal_layers([] { return nn::Embedding<double>(12, 5); },
-                      [&] { return parallel::VocabParallelEmbedding<double>(comm, 12, 5); }, {},
-                      [&](auto& layer, const Doubles&) { return layer(index); });
+  expect_equal_layers([] { return nn::Embedding<float>(12, 5); },
+                      [&] { return parallel::VocabParallelEmbedding<float>(comm, 12, 5); }, {},
+                      [&](auto& layer, const Floats&) { return layer(index); });
   parallel::VocabParallelEmbedding<> layer(comm, 12, 5);
   for (const std::int64_t wrong : {-1, 12}) {
     EXPECT_EQ(message<IndexError>([&] {
@@ -140,13 +140,13 @@ void check_split_embedding(C& comm) {
 
 template <parallel::Communicator C>
 void check_split_attention(C& comm) {
-  using Split = parallel::ParallelMultiheadAttention<double>;
+  using Split = parallel::ParallelMultiheadAttention<float>;
   const nn::AttentionMasks none,
       masks{.key_padding_mask = tensor<bool>({{false, false, true}, {true, false, false}}), .is_causal = true};
-  const auto check = [&](nn::MultiheadAttentionOptions o, const Doubles& inputs, const nn::AttentionMasks& m) {
-    expect_equal_layers([&] { return nn::MultiheadAttention<double>(24, 12, o); },
+  const auto check = [&](nn::MultiheadAttentionOptions o, const Floats& inputs, const nn::AttentionMasks& m) {
+    expect_equal_layers([&] { return nn::MultiheadAttention<float>(24, 12, o); },
                         [&] { return Split(comm, 24, 12, o); }, inputs,
-                        [&](auto& layer, const Doubles& x) {
+                        [&](auto& layer, const Floats& x) {
                           return layer(x[0], x[x.size() > 1 ? 1 : 0], x[x.size() > 2 ? 2 : x.size() - 1], m);
                         });
   };
@@ -155,7 +155,7 @@ void check_split_attention(C& comm) {
   check({.bias = false}, {numbers({4, 2, 24}, 1), numbers({3, 2, 24}, 2)}, masks);
   check({}, {numbers({4, 24}, 1), numbers({3, 24}, 2), numbers({3, 24}, 4)}, none);
   Split dropping(comm, 24, 12, {.dropout = 1});
-  const Tensor<double> x = numbers({4, 2, 24}, 1);
+  const Tensor<float> x = numbers({4, 2, 24}, 1);
   EXPECT_EQ(dropping(x, x, x).sum().item(), 0);
 }
 
