@@ -3,9 +3,7 @@
 
 #include <tenet/core/error.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
+#include <condition_variable>  // and its clocks: <chrono> would cost every program time to compile
 #include <cstddef>
 #include <cstring>
 #include <mutex>

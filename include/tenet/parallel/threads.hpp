@@ -9,7 +9,6 @@
 #include <tenet/parallel/thread_state.hpp>
 
 #include <memory>
-#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -103,8 +102,8 @@ void run_threads(int n, const F& f, const ThreadOptions& options = {}) {
         {"run_threads: expected 1 to ", max_threads, " threads and a timeout > 0, got ", n, " and ", options.timeout}));
   }
   ThreadWorld world(n, options);
-  std::vector<int> all(static_cast<std::size_t>(n));
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<int> all;
+  for (int rank = 0; rank < n; ++rank) all.push_back(rank);
   const auto group = std::make_shared<ThreadGroup>(world, std::move(all));
   const ThreadState caller;
   const GeneratorState numbers = default_generator().state();
