@@ -29,21 +29,17 @@ struct ShardRows {
   }
 };
 
-/// Throws ShapeError unless `ranks` parts make up dimension `shard.dim` of `whole`.
-inline Shape part_shape(const char* op, const Shape& whole, const Shard& shard, int ranks) {
-  Dims part = whole;
-  if (whole[shard.dim] % (ranks * shard.blocks)) {
-    throw ShapeError(
-        text({op, ": expected sizes that ", ranks, " ranks divide, got ", whole[shard.dim], " of ", whole}));
+/// A copy of this rank's part. Throws ShapeError, which begins with `what`, unless the ranks divide the dimension.
+inline AnyTensor shard_of(const AnyTensor& whole, const Shard& shard, const CommunicatorRef& comm,
+                          std::string_view what) {
+  Dims sizes = whole.shape();
+  if (sizes[shard.dim] % (comm.size() * shard.blocks)) {
+    throw ShapeError(text({what, ": expected a size of dimension ", shard.dim, " that ", comm.size(),
+                           " ranks divide, got ", whole.shape()}));
   }
-  part[shard.dim] /= ranks;
-  return part;
-}
-
-/// A copy of this rank's part.
-inline AnyTensor part_of(const char* op, const AnyTensor& whole, const Shard& shard, const CommunicatorRef& comm) {
+  sizes[shard.dim] /= comm.size();
   const AnyTensor from = row_major(whole);
-  AnyTensor part(make_impl(part_shape(op, whole.shape(), shard, comm.size()), whole.dtype()));
+  AnyTensor part(make_impl(sizes, whole.dtype()));
   const ShardRows s(part.shape(), part.dtype(), shard);
   for (std::int64_t i = 0; s.bytes && i < s.rows; ++i) {
     std::memcpy(static_cast<char*>(part.data_ptr()) + i * s.bytes,
@@ -85,7 +81,7 @@ void each_shard(M& model, const F& f) {
   });
 }
 
-inline AnyTensor* find(nn::StateDict& dict, const std::string& name) {
+inline AnyTensor* entry_of(nn::StateDict& dict, const std::string& name) {
   for (auto& [n, tensor] : dict) {
     if (n == name) return &tensor;
   }
@@ -100,7 +96,7 @@ template <nn::IsModule M>
 nn::StateDict whole_state_dict(M& model) {
   nn::StateDict dict = model.state_dict();
   detail::each_shard(model, [&](const std::string& name, const Shard& shard, const CommunicatorRef& comm) {
-    if (AnyTensor* t = detail::find(dict, name)) *t = detail::whole_of(*t, shard, comm, name);
+    if (AnyTensor* t = detail::entry_of(dict, name)) *t = detail::whole_of(*t, shard, comm, name);
   });
   return dict;
 }
@@ -110,8 +106,8 @@ nn::StateDict whole_state_dict(M& model) {
 template <nn::IsModule M>
 void load_whole_state_dict(M& model, nn::StateDict dict, const nn::LoadOptions& options = {}) {
   detail::each_shard(model, [&](const std::string& name, const Shard& shard, const CommunicatorRef& comm) {
-    AnyTensor* t = detail::find(dict, name);
-    if (t && t->dim() > shard.dim) *t = detail::part_of("load_whole_state_dict", *t, shard, comm);
+    AnyTensor* t = detail::entry_of(dict, name);
+    if (t && t->dim() > shard.dim) *t = detail::shard_of(*t, shard, comm, "load_whole_state_dict: " + name);
   });
   model.load_state_dict(dict, options);
 }

@@ -3,12 +3,12 @@
 //   parallel::RowParallelLinear fc2(comm, 500, 10);      // and uses it here; the sum over the ranks is the result
 //   y = fc2(relu(fc1(x)));
 //
-// All ranks give a model the same inputs. Layers start as their parts of the layer that is not split would, from the
-// same seed: a model draws the same numbers, and learns the same, on any number of ranks. What is not split stays the
-// same on every rank, as long as it is computed from the same: clip gradients by value, not by a norm, which is each
-// rank's own. Dropout outside of split layers drops the same on every rank, because all generators stand alike; between
-// a column- and a row-parallel layer each rank so drops the same places of its part. To drop others on each rank, give
-// it a generator of its own there: dropout(x, p, true, generator).
+// All ranks give a model the same inputs. Each layer draws the layer that is not split, for a moment whole, and keeps
+// its part: from one seed a model starts the same, and learns the same, on any number of ranks. What is not split stays
+// the same on every rank, as long as it is computed from the same: clip gradients by value, not by a norm, which is
+// each rank's own. Dropout outside of split layers drops the same on every rank, because all generators stand alike;
+// between a column- and a row-parallel layer each rank so drops the same places of its part. To drop others on each
+// rank, give it a generator of its own there: dropout(x, p, true, generator).
 #pragma once
 
 #include <tenet/nn/embedding.hpp>
@@ -42,7 +42,7 @@ inline void check_start(CommunicatorRef comm, const char* layer, std::int64_t in
 template <class T>
 nn::Parameter<T> start_of(const char* layer, const Tensor<T>& whole, const Shard& shard, CommunicatorRef comm) {
   if (!whole.defined()) return {};
-  return nn::Parameter<T>(Tensor<T>(part_of(layer, whole, shard, comm)));
+  return nn::Parameter<T>(Tensor<T>(shard_of(whole, shard, comm, layer)));
 }
 
 }  // namespace detail
@@ -129,7 +129,7 @@ struct VocabParallelEmbedding : nn::Module<VocabParallelEmbedding<T>> {
   }
   TENET_TAG Tensor<T> forward(const Tensor<std::int64_t>& index) const {
     const std::int64_t rows = weight.size(0), d = weight.size(1), begin = comm_.rank() * rows;
-    tenet::detail::check_index(index, {rows * comm_.size()}, {"embedding", 0});
+    tenet::detail::check_index(index, {rows * comm_.size(), d}, {"embedding", 0});
     // A row of another rank is none here, and counts as 0 in the sum.
     const Tensor<std::int64_t> mine = flatten(index).clone();
     for (std::int64_t *i = mine.data(), *end = i + mine.numel(); i < end; ++i) {
