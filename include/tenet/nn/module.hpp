@@ -31,8 +31,9 @@ struct ModuleBase {};
 template <class Self>
 class Module;
 
-/// Told of the result of every module call of a thread; see summary().
+/// Told of every module call of a thread before it begins, and of its result; see summary().
 struct CallObserver {
+  virtual void calling(const void* module) = 0;
   virtual void called(const void* module, const AnyTensor& result) = 0;
 
  protected:
@@ -129,6 +130,7 @@ class Module : public ModuleBase {
   decltype(auto) operator()(A&&... a) {
     if constexpr (requires { self().forward(std::forward<A>(a)...); }) {
       if (!state::call_observer) return self().forward(std::forward<A>(a)...);
+      state::call_observer->calling(&self());
       return observed(self().forward(std::forward<A>(a)...));
     } else {
       static_assert(detail::never<Self>, "this module has no forward() that takes these arguments");

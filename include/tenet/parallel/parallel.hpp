@@ -12,6 +12,7 @@
 #include <tenet/parallel/pass.hpp>
 #include <tenet/parallel/reducer.hpp>
 #include <tenet/parallel/shard.hpp>
+#include <tenet/parallel/sync_batch_norm.hpp>
 #include <tenet/parallel/tensor_parallel.hpp>
 #include <tenet/parallel/thread_group.hpp>
 #include <tenet/parallel/thread_state.hpp>
