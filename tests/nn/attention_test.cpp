@@ -85,7 +85,7 @@ TEST(MultiheadAttention, RunsLowUnderAutocast) {
 
 TEST(MultiheadAttention, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message<ShapeError>([] { nn::MultiheadAttention<>(6, 4); }),
-            "MultiheadAttention: expected embed_dim = a multiple of the heads, got embed_dim 6 and 4 heads");
+            "MultiheadAttention: expected an embed_dim that the heads divide, got 6 and 4 heads");
   EXPECT_THROW(nn::MultiheadAttention<>(6, 0), ShapeError);
   EXPECT_THROW(nn::MultiheadAttention<>(-6, -2), ShapeError);
   EXPECT_THROW(nn::MultiheadAttention<>(6, 2, {.dropout = 2}), Error);

@@ -32,8 +32,8 @@ Tensor<T> draw_in_projection(std::int64_t embed_dim) {
 
 inline void check_heads(const char* layer, std::int64_t embed_dim, std::int64_t heads, double dropout) {
   if (heads < 1 || embed_dim < 1 || embed_dim % heads) {
-    throw ShapeError(text({layer, ": expected embed_dim = a multiple of the heads, got embed_dim ", embed_dim, " and ",
-                           heads, " heads"}));
+    throw ShapeError(
+        text({layer, ": expected an embed_dim that the heads divide, got ", embed_dim, " and ", heads, " heads"}));
   }
   if (!(dropout >= 0 && dropout <= 1)) throw Error(text({layer, ": expected a dropout in [0, 1], got ", dropout}));
 }

@@ -8,7 +8,8 @@
 // the same on every rank, as long as it is computed from the same: clip gradients by value, not by a norm, which is
 // each rank's own. Dropout outside of split layers drops the same on every rank, because all generators stand alike;
 // between a column- and a row-parallel layer each rank so drops the same places of its part. To drop others on each
-// rank, give it a generator of its own there: dropout(x, p, true, generator).
+// rank, give it a generator of its own there: dropout(x, p, true, generator). Weights of these layers stay dense: what
+// prunes, quantizes or adapts weights passes them by.
 #pragma once
 
 #include <tenet/nn/embedding.hpp>
