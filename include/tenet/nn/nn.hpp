@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/nn/activation.hpp>
+#include <tenet/nn/attention.hpp>
 #include <tenet/nn/container.hpp>
 #include <tenet/nn/conv.hpp>
 #include <tenet/nn/dropout.hpp>

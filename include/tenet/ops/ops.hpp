@@ -4,6 +4,7 @@
 #include <tenet/ops/activation.hpp>
 #include <tenet/ops/apply.hpp>
 #include <tenet/ops/arithmetic.hpp>
+#include <tenet/ops/attention.hpp>
 #include <tenet/ops/batch_norm.hpp>
 #include <tenet/ops/binary.hpp>
 #include <tenet/ops/binary_cross_entropy.hpp>
