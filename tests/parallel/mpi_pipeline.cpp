@@ -14,6 +14,11 @@ using parallel::run_mpi;
 TEST(MpiPipeline, Trains) {
   run_mpi([](auto& comm) { test::check_pipeline_trains(comm); });
 }
+TEST(MpiPipeline, OfDistributedStagesTrains) {
+  run_mpi([](auto& comm) {
+    if (comm.size() == 4) test::check_hybrid_trains(comm);
+  });
+}
 TEST(MpiPipeline, HasTheGradientsOfTheUnsplitModel) {
   run_mpi([](auto& comm) { test::check_pipeline_gradients<double>(comm, 1e-12); });
 }

@@ -60,20 +60,27 @@ void check_pipeline_trains(C& comm) {
   EXPECT_EQ(pipeline_losses(comm, {.micro_batches = 5, .schedule = PipelineSchedule::gpipe}), losses);
 }
 
-/// Pipelines of stages that are each trained over the ranks of `data`: the mean loss of their parts of the batches.
+/// Two pipelines of two stages, each trained over two ranks: the mean loss of their parts of the batches.
 template <parallel::Communicator C>
-std::vector<float> hybrid_losses(C& pipe, C& data) {
-  LeNetBlocks stage(pipe.rank(), pipe.size());
-  parallel::DistributedDataParallel ddp(stage, data);
+std::vector<float> hybrid_losses(C& comm) {
+  parallel::Mesh mesh(comm, {.data = 2, .pipeline = 2});
+  LeNetBlocks stage(mesh.pipeline.rank(), mesh.pipeline.size());
+  parallel::DistributedDataParallel ddp(stage, mesh.data);
   Digits digits;
-  digits.options.rank = data.rank();
-  digits.options.ranks = data.size();
-  digits.options.batch_size /= data.size();
-  std::vector<float> losses = pipeline_losses(ddp, stage, pipe, {.micro_batches = 3}, digits);
-  data.all_reduce(losses.data(), std::int64_t(losses.size()));
-  for (float& l : losses) l /= float(data.size());
+  digits.options.rank = mesh.data.rank();
+  digits.options.ranks = mesh.data.size();
+  digits.options.batch_size /= mesh.data.size();
+  std::vector<float> losses = pipeline_losses(ddp, stage, mesh.pipeline, {.micro_batches = 3}, digits);
+  mesh.data.all_reduce(losses.data(), std::int64_t(losses.size()));
+  for (float& l : losses) l /= float(mesh.data.size());
   ddp.check_agreement();
   return losses;
+}
+template <parallel::Communicator C>
+void check_hybrid_trains(C& comm) {
+  const std::vector<float> losses = hybrid_losses(comm);
+  expect_close(losses, single_worker_losses());
+  EXPECT_EQ(hybrid_losses(comm), losses);
 }
 
 /// LeNet in two parts, as plain user code: what one worker computes, bit by bit. Every rank calls it.

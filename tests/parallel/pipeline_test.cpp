@@ -25,20 +25,7 @@ TEST(Parts, TrainAsOneWorkerDoes) {
 }
 
 TEST(Pipeline, OfDistributedStagesTrainsAsOneWorkerDoes) {
-  const auto train = [] {
-    parallel::ThreadWorld pipes[] = {{2, {}}, {2, {}}}, groups[] = {{2, {}}, {2, {}}};
-    std::vector<std::vector<float>> losses(4);
-    run_threads(4, [&](auto& comm) {
-      const int stage = comm.rank() % 2, part = comm.rank() / 2;
-      parallel::ThreadCommunicator pipe(pipes[part], stage), data(groups[stage], part);
-      losses[std::size_t(comm.rank())] = test::hybrid_losses(pipe, data);
-    });
-    for (const auto& l : losses) EXPECT_EQ(l, losses[0]);
-    return losses[0];
-  };
-  const std::vector<float> losses = train();
-  test::expect_close(losses, test::single_worker_losses());
-  EXPECT_EQ(train(), losses);
+  run_threads(4, [](auto& comm) { test::check_hybrid_trains(comm); });
 }
 
 TEST(Pipeline, HasTheGradientsOfTheUnsplitModel) {
