@@ -239,6 +239,35 @@ void two_by_two(const Pool2dShape& s, A... args) {
   run_baseline<Kernel<FourWindows>>(&s, args...);
 }
 
+// The maxima of bytes, without their places, `width` windows at a time.
+template <int width>
+struct TwoByTwoBytes {
+  typedef uint8_t Bytes __attribute__((vector_size(16)));
+
+  TENET_ALWAYS_INLINE static void run(const Pool2dShape* shape, const uint8_t* x, uint8_t* y, int64_t planes) {
+    const Pool2dShape s = *shape;
+    for (int64_t p = 0; p < planes; ++p, x += s.h * s.w, y += s.oh * s.ow) {
+      each_windows<width>(
+          s, [=](int64_t i, int64_t j) __attribute__((always_inline)) {
+            const uint8_t* top = x + 2 * (i * s.w + j);
+            Bytes u = {}, v = {};
+            __builtin_memcpy(&u, top, 2 * width);
+            __builtin_memcpy(&v, top + s.w, 2 * width);
+            u = u > v ? u : v;
+            v = __builtin_shufflevector(u, u, 1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+            u = __builtin_shufflevector(u, u, 0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14);
+            u = u > v ? u : v;
+            __builtin_memcpy(y + i * s.ow + j, &u, width);
+          });
+    }
+  }
+};
+
+inline void two_by_two_bytes(const Pool2dShape& s, const uint8_t* x, uint8_t* y, int64_t planes) {
+  if (s.ow >= 8) run_baseline<TwoByTwoBytes<8>>(&s, x, y, planes);
+  else run_baseline<TwoByTwoBytes<4>>(&s, x, y, planes);
+}
+
 // Planes for one piece of parallel work.
 inline int64_t pool_grain(const Pool2dShape& s) {
   const int64_t work = s.h * s.w + s.oh * s.ow * s.kh * s.kw;
@@ -258,6 +287,11 @@ void max_pool2d_forward(const Pool2dShape& s, const T* x, T* y, Tap* tap) {
       if (detail::is_two_by_two(s)) {
         uint8_t* const taps = tap ? tap + begin * out : nullptr;
         return detail::two_by_two<detail::TwoByTwoForward>(s, x + begin * in, y + begin * out, taps, end - begin);
+      }
+    }
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      if (!tap && detail::is_two_by_two(s)) {
+        return detail::two_by_two_bytes(s, x + begin * in, y + begin * out, end - begin);
       }
     }
     for (int64_t p = begin; p < end; ++p) detail::max_pool_plane(s, x + p * in, y + p * out, tap ? tap + p * out : tap);
