@@ -48,9 +48,9 @@ Tensor<float> run_all(M& model, Data&& data) {
 /// Gives the layers of the given types weights of int8 and fixed input scales:
 ///   quant::quantize_static_<nn::Conv2d, nn::Linear>(model, loader);
 /// `data` is a range of batches, tensors or pairs that begin with one, on which the model runs first, in evaluation
-/// mode, and observes. If the model's forward takes an Activation, integers then flow through the model when it is
-/// called with one; see pass_integers_(). Throws Error for a layer that saw no values, and as quantize_dynamic_; the
-/// model is as it was then. See torch.ao.quantization.quantize.
+/// mode, and observes. If the model's forward takes an Activation (one that takes anything has to), integers then flow
+/// through the model when it is called with one; see pass_integers_(). Throws Error for a layer that saw no values, and
+/// as quantize_dynamic_; the model is as it was then. See torch.ao.quantization.quantize.
 template <template <class> class... Layers, nn::IsModule M, class Data>
 M& quantize_static_(M& model, Data&& data, const StaticOptions& options = {}) {
   M watched = model.clone();

@@ -39,7 +39,7 @@ struct WeightOnly : nn::WeightFormat<T> {
     if (recorded || rows == 0 || out == 0 || in == 0) return tenet::linear(x, dense(parameter), bias);
     Tensor<T> y = empty<T>(linear_output(x.shape(), out));
     const Tensor<T> from = packed(x), add = bias ? packed(bias) : bias;
-    if (rows <= 4) {
+    if (rows <= cpu::NarrowRows::most) {
       cpu::narrow_dots(self().matrix(), out, rows, from.data(), y.data(), add ? add.data() : nullptr);
       return y;
     }

@@ -7,7 +7,6 @@
 #include <tenet/kernels/cpu/workspace.hpp>
 
 #include <algorithm>
-#include <iterator>
 
 namespace tenet {
 inline namespace TENET_CONFIG {
@@ -22,26 +21,26 @@ struct NarrowMatrix {
   const Q* values;
   int64_t row_step;
   const float* scales;
-  int64_t groups() const { return (columns + group_size - 1) / group_size; }
+  int64_t groups() const { return (columns - 1) / group_size + 1; }
 };
 
 /// What integers of 4 bits have more as they are stored.
 template <class Q>
 inline constexpr int narrow_excess = std::is_same_v<Q, uint8_t> ? 8 : 0;
 
-/// Some rows that a matrix is multiplied by, and where the results go: y[m][row of the matrix]. `excess`: for each row
-/// and group narrow_excess times the sum of x.
-template <int M>
+/// Rows that a matrix is multiplied by, and where the results go: y[m][row of the matrix]. `excess`: for each row and
+/// group narrow_excess times the sum of x.
 struct NarrowRows {
-  const float *x[M], *excess[M];
-  float* y[M];
+  static constexpr int64_t most = 4;
+  const float *x[most], *excess[most];
+  float* y[most];
   const float* bias;  // of each row of the matrix, or null
 };
 
 template <class Q>
 struct NarrowDotKernels {
-  void (*one)(const NarrowMatrix<Q>& w, int64_t begin, int64_t end, const NarrowRows<1>& rows);
-  void (*four)(const NarrowMatrix<Q>& w, int64_t begin, int64_t end, const NarrowRows<4>& rows);
+  using Kernel = void (*)(const NarrowMatrix<Q>& w, int64_t begin, int64_t end, const NarrowRows& rows);
+  Kernel one, all;  // of the rows
 };
 
 }  // namespace cpu
@@ -65,33 +64,28 @@ const NarrowDotKernels<Q>& narrow_dot_kernels() {
   return baseline::narrow_dot_table<Q>;
 }
 
-/// y[m, j] = x[m, :] * w[j, :] + bias[j] for the `out` rows w[j, :] of a matrix; 1 <= m <= 4; bias may be null.
+/// y[m, j] = x[m, :] * w[j, :] + bias[j] for the `out` rows w[j, :] of a matrix; 1 <= m <= NarrowRows::most; bias may
+/// be null.
 template <class Q>
 void narrow_dots(const NarrowMatrix<Q>& w, int64_t out, int64_t m, const float* x, float* y, const float* bias) {
   const int64_t groups = w.groups();
   float* const excess = scratch<float>(Scratch::linear_weight, m * groups);
   for (int64_t i = 0; i < m * groups && narrow_excess<Q>; ++i) {
-    const int64_t at = i % groups * w.group_size;
-    const float* const from = x + i / groups * w.columns;
+    const int64_t at = i % groups * w.group_size, n = std::min(w.group_size, w.columns - at);
+    const float* const from = x + i / groups * w.columns + at;
     float sum = 0;
-    for (int64_t k = at; k < std::min(at + w.group_size, w.columns); ++k) sum += from[k];
+    for (int64_t k = 0; k < n; ++k) sum += from[k];
     excess[i] = float(narrow_excess<Q>) * sum;
   }
-  const auto fill = [&](auto& rows) {
-    for (int64_t r = 0; r < int64_t(std::size(rows.x)); ++r) {
-      const int64_t row = std::min(r, m - 1);  // rows that are not there repeat the last
-      rows.x[r] = x + row * w.columns, rows.excess[r] = excess + row * groups, rows.y[r] = y + row * out;
-    }
-    rows.bias = bias;
-  };
-  NarrowRows<1> one;
-  NarrowRows<4> four;
-  fill(one), fill(four);
+  NarrowRows rows;
+  for (int64_t r = 0; r < NarrowRows::most; ++r) {
+    const int64_t row = std::min(r, m - 1);  // rows that are not there repeat the last
+    rows.x[r] = x + row * w.columns, rows.excess[r] = excess + row * groups, rows.y[r] = y + row * out;
+  }
+  rows.bias = bias;
   const NarrowDotKernels<Q>& kernels = narrow_dot_kernels<Q>();
-  parallel_for(out, (int64_t{1} << 16) / w.columns + 1, [&](int64_t begin, int64_t end) {
-    if (m == 1) kernels.one(w, begin, end, one);
-    else kernels.four(w, begin, end, four);
-  });
+  const auto dots = m == 1 ? kernels.one : kernels.all;
+  parallel_for(out, (int64_t{1} << 16) / w.columns + 1, [&](int64_t begin, int64_t end) { dots(w, begin, end, rows); });
 }
 
 }  // namespace cpu

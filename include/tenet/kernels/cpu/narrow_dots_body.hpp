@@ -85,7 +85,7 @@ TENET_ALWAYS_INLINE float high_half(const Q* p, int64_t b, int64_t half) {
 // Dot products of M rows with the rows [begin, end) of a matrix.
 template <class Q, int M>
 TENET_KERNEL_TARGET TENET_NOINLINE void narrow_dots(const NarrowMatrix<Q>& w, int64_t begin, int64_t end,
-                                                    const NarrowRows<M>& rows) {
+                                                    const NarrowRows& rows) {
   constexpr int width = lanes<float>, chains = M == 1 ? 2 : 1;  // enough to hide the latency of a sum
   const int64_t groups = w.groups();
   for (int64_t row = begin; row < end; ++row) {
@@ -136,7 +136,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void narrow_dots(const NarrowMatrix<Q>& w, in
 }
 
 template <class Q>
-inline constexpr NarrowDotKernels<Q> narrow_dot_table{&narrow_dots<Q, 1>, &narrow_dots<Q, 4>};
+inline constexpr NarrowDotKernels<Q> narrow_dot_table{&narrow_dots<Q, 1>, &narrow_dots<Q, NarrowRows::most>};
 
 }  // namespace TENET_KERNEL_NAMESPACE
 }  // namespace cpu
