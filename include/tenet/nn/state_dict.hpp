@@ -42,7 +42,7 @@ inline namespace TENET_CONFIG {
 namespace detail {
 
 /// to <- from, element by element: same shape and type.
-inline void copy_elements(TensorImpl& to, const TensorImpl& from) {
+TENET_COLD inline void copy_elements(TensorImpl& to, const TensorImpl& from) {
   const std::size_t size = item_size(to.dtype);
   if (to.contiguous && from.contiguous) {
     if (to.numel) std::memcpy(to.data, from.data, std::size_t(to.numel) * size);
@@ -73,7 +73,8 @@ inline const AnyTensor* find(const StateDict& dict, const std::string& name) {
 
 /// Copies `dict` into the slots. Throws Error listing every missing or unexpected name, wrong shape and wrong
 /// type; nothing is changed then.
-inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict, const LoadOptions& options = {}) {
+TENET_COLD inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict,
+                                  const LoadOptions& options = {}) {
   std::string wrong;
   for (const StateSlot& s : slots) {
     const AnyTensor* from = detail::find(dict, s.name);

@@ -4,6 +4,7 @@
 #include <tenet/quant/activation.hpp>
 #include <tenet/quant/compare.hpp>
 #include <tenet/quant/dynamic.hpp>
+#include <tenet/quant/fold.hpp>
 #include <tenet/quant/formats.hpp>
 #include <tenet/quant/pass_integers.hpp>
 #include <tenet/quant/qat.hpp>
