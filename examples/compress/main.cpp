@@ -79,18 +79,24 @@ class Bench {
     return double(images) / (now() - start);
   }
 
+  /// How a model is run.
+  enum class Run { as_it_is, low, integers };
+
   /// Measures a model, and prints its row.
-  void add(const std::string& name, const LeNet& model, double training = -1, bool low = false) {
+  void add(const std::string& name, const LeNet& model, double training = -1, Run run = Run::as_it_is) {
     const no_grad guard;
     Precision precision;
-    if (low) precision.emplace(DType::bfloat16);
+    if (run == Run::low) precision.emplace(DType::bfloat16);
     const auto [images, labels] = *testloader_.begin();
     const std::int64_t before = memory::stats().in_use;
     LeNet copy = model.clone();
-    copy(images);
+    const auto answer = [&](const Tensor<float>& x) {
+      return run == Run::integers ? copy(quant::Activation(x)).dequantize() : copy(x);
+    };
+    answer(images);
     Row row{name, 0, 0, memory::stats().in_use - before, 0, training};
-    row.accuracy = accuracy(copy);
-    row.inference = speed(copy, images);
+    row.accuracy = accuracy(answer);
+    row.inference = speed(answer, images);
     row.file = file_size(copy);
     std::printf("%-24s %8.2f %% %8.0f KB %8.0f KB %10.0f ", name.c_str(), 100 * row.accuracy, double(row.file) / 1e3,
                 double(row.memory) / 1e3, row.inference);
@@ -121,18 +127,18 @@ class Bench {
   }
 
  private:
-  double accuracy(LeNet& model) {
+  double accuracy(const auto& answer) {
     std::int64_t right = 0;
-    for (auto& [images, labels] : testloader_) right += count_nonzero(argmax(model(images), 1) == labels).item();
+    for (auto& [images, labels] : testloader_) right += count_nonzero(argmax(answer(images), 1) == labels).item();
     return double(right) / double(testset_.size());
   }
   /// Images a second, of batches of 64: the best of several runs.
-  static double speed(LeNet& model, const Tensor<float>& images) {
+  static double speed(const auto& answer, const Tensor<float>& images) {
     double best = 0;
     for (int run = 0; run < 5; ++run) {
       const double start = now();
       std::int64_t batches = 0;
-      for (; now() - start < 0.1; ++batches) model(images);
+      for (; now() - start < 0.1; ++batches) answer(images);
       best = std::max(best, double(batches * images.size(0)) / (now() - start));
     }
     return best;
@@ -165,16 +171,18 @@ void run(const Options& o) {
   {
     LeNet low = start;
     const double low_speed = bench.train(low, o.epochs, o.lr, true);
-    bench.add("bfloat16 autocast", low, low_speed, true);
+    bench.add("bfloat16 autocast", low, low_speed, Bench::Run::low);
   }
 
   bench.add("int8, dynamic", quant::quantize_dynamic<nn::Linear>(model));
-  bench.add("int8, static", quant::quantize_static<nn::Conv2d, nn::Linear>(model, bench.calibration()));
+  const auto some = bench.calibration();
+  bench.add("int8, static", quant::quantize_static<nn::Conv2d, nn::Linear>(model, some), -1, Bench::Run::integers);
   {
     LeNet trained = model;
     quant::prepare_qat_<nn::Conv2d, nn::Linear>(trained);
     const double qat_speed = bench.train(trained, o.tuning, tuning_rate);
-    bench.add("int8, trained for", quant::convert(trained), qat_speed);
+    quant::convert_(trained);
+    bench.add("int8, trained for", quant::pass_integers_(trained, some[0]), qat_speed, Bench::Run::integers);
   }
   bench.add("int4 weights", quant::quantize_weights<nn::Conv2d, nn::Linear>(model, {.bits = 4}));
 

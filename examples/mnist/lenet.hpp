@@ -9,7 +9,7 @@ struct LeNet : tenet::nn::Module<LeNet> {
   tenet::nn::Linear<> fc1{50 * 4 * 4, 500}, fc2{500, 10};
   TENET_MODULE(conv1, conv2, pool, fc1, fc2)
 
-  tenet::Tensor<float> forward(tenet::Tensor<float> x) {
+  auto forward(auto x) {  // of a tensor, or of integers: a quant::Activation
     x = pool(relu(conv1(x)));
     x = pool(relu(conv2(x)));
     x = relu(fc1(flatten(x, 1)));  // of any number of channels

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -42,26 +44,36 @@ void check(const Conv2dShape& s) {
     weight_sums[i / std::size_t(taps)] += w[i];
   }
   cpu::conv2d_forward_reference<int32_t>(s, q.data(), wide.data(), nullptr, sums.data());
-  std::vector<float> scale(std::size_t(s.o)), bias(scale), y(sums.size());
+  std::vector<uint8_t> bytes(x.size()), rounded(sums.size());
+  for (std::size_t i = 0; i < x.size(); ++i) bytes[i] = uint8_t(q[i] + zero);
+  std::vector<int32_t> correction(weight_sums);
+  for (int32_t& sum : correction) sum *= -zero;
+  std::vector<float> scale(std::size_t(s.o)), bias(scale), y(sums.size()), same(y);
   for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = 0.01f * float(i + 1), bias[i] = float(i) - 2;
+  const cpu::QuantizeOptions input{2.0f, zero, 0, 255};
   for_each_isa_and_dots([&] {
     std::vector<std::uint32_t> packed(std::size_t(cpu::conv2d_int8_weight_size(s)));
     cpu::pack_conv2d_int8_weight(s, w.data(), packed.data());
     for (const bool by_output : {false, true}) {
-      EXPECT_TRUE(cpu::conv2d_int8<int8_t>(s, x.data(), {2.0f, zero, 0, 255}, packed.data(), weight_sums.data(),
-                                           scale.data(), by_output, by_output ? bias.data() : nullptr, y.data()));
+      cpu::ScaleOptions output{scale.data(), by_output, correction.data(), by_output ? bias.data() : nullptr};
+      EXPECT_TRUE(cpu::conv2d_int8<int8_t>(s, x.data(), input, packed.data(), output, y.data()));
+      EXPECT_TRUE(cpu::conv2d_int8<int8_t>(s, bytes.data(), input, packed.data(), output, same.data()));
+      output.zero_point = 100;
+      EXPECT_TRUE(cpu::conv2d_int8<int8_t>(s, bytes.data(), input, packed.data(), output, rounded.data()));
       for (std::size_t i = 0; i < y.size(); ++i) {
         const std::size_t o = i / std::size_t(s.oh * s.ow) % std::size_t(s.o);
         const float product = float(sums[i]) * scale[by_output ? o : 0];
-        ASSERT_EQ(y[i], by_output ? product + bias[o] : product) << i;
+        const float value = by_output ? product + bias[o] : product;
+        ASSERT_EQ(y[i], value) << i;
+        ASSERT_EQ(same[i], value) << i;
+        ASSERT_EQ(int(rounded[i]), int(std::clamp(std::nearbyint(value) + 100, 0.0f, 255.0f))) << i;
       }
     }
   });
   x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
   std::vector<std::uint32_t> packed(std::size_t(cpu::conv2d_int8_weight_size(s)));
   cpu::pack_conv2d_int8_weight(s, w.data(), packed.data());
-  EXPECT_FALSE(cpu::conv2d_int8<int8_t>(s, x.data(), {2.0f, zero, 0, 255}, packed.data(), weight_sums.data(),
-                                        scale.data(), false, nullptr, y.data()));
+  EXPECT_FALSE(cpu::conv2d_int8<int8_t>(s, x.data(), input, packed.data(), {scale.data()}, y.data()));
 }
 
 TEST(Conv2dInt8, Shapes) {

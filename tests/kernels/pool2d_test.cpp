@@ -48,6 +48,18 @@ Pooled pool(const cpu::Pool2dShape& s, const std::vector<float>& x, std::vector<
   return r;
 }
 
+TEST(MaxPool2d, OfBytes) {
+  for (const auto& s : {pool_shape(3, 10, 9, 2, 2, 2), pool_shape(2, 8, 8, 2, 2, 2), pool_shape(2, 6, 38, 2, 2, 2),
+                        pool_shape(1, 5, 5, 2, 2, 2), pool_shape(2, 9, 9, 3, 3, 2, 1)}) {
+    std::vector<uint8_t> x(std::size_t(s.planes * s.h * s.w)), y(std::size_t(s.planes * s.oh * s.ow));
+    std::vector<float> same(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = uint8_t(i * i * 37 + i), same[i] = x[i];
+    cpu::max_pool2d_forward(s, x.data(), y.data(), static_cast<uint8_t*>(nullptr));
+    const std::vector<float> expected = pool(s, same).y;
+    for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(float(y[i]), expected[i]) << i << " of width " << s.w;
+  }
+}
+
 TEST(MaxPool2d, LetsNaNWin) {
   const auto s = pool_shape(1, 2, 2, 2, 2, 2);
   Pooled r = pool(s, {1, nan, 5, 6});

@@ -63,6 +63,9 @@ TEST(WeightOnly, LayersComputeWithTheRoundedWeight) {
     EXPECT_EQ(q(zeros<float>({0, 300})).shape(), (Shape{0, 250}));
     EXPECT_THROW(q(zeros<float>({300, 2})), ShapeError);
   }
+  auto whole = quant::quantize_weights<nn::Linear>(layer, {.bits = 4, .group_size = std::int64_t{1} << 62});
+  const no_grad guard;
+  EXPECT_NEAR(whole(ones<float>({1, 300}))(0, 7), whole.weight.dense()[7].sum().item() + whole.bias(7), 1e-4);
   EXPECT_THROW(quant::quantize_weights<nn::Linear>(layer, {.bits = 5}), Error);
   EXPECT_THROW(quant::quantize_weights<nn::Linear>(layer, {.group_size = 0}), Error);
   EXPECT_THROW(quant::quantize_weights<nn::Linear>(layer, {.group_size = 3}), Error);

@@ -11,8 +11,8 @@ namespace tenet::nn {
 struct ReLU : Module<ReLU> {
   using increasing = void;
   TENET_MODULE()
-  template <TensorLike X>
-  TENET_TAG tensor_t<X> forward(X&& x) const {
+  template <class X>
+  TENET_TAG auto forward(X&& x) const -> decltype(relu(std::forward<X>(x))) {
     return relu(std::forward<X>(x));
   }
 };

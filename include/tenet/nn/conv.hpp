@@ -33,10 +33,18 @@ struct Conv2d : Module<Conv2d<T>> {
     weight = Weight<T>(init::layer_default<T>({out, in / o.groups, kernel_size.h, kernel_size.w}, fan_in));
     if (o.bias) bias = Parameter<T>(init::layer_default<T>({out}, fan_in));
   }
-  TENET_TAG Tensor<T> forward(const Tensor<T>& x) const {
-    return weight.conv2d(
-        x, bias,
-        {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups});
+  TENET_TAG Tensor<T> forward(const Tensor<T>& x) const { return weight.conv2d(x, bias, function_options()); }
+  /// What is no tensor has a conv2d() of its own.
+  template <class X>
+  requires(!TensorLike<X>) TENET_TAG auto forward(const X& x) const
+      -> decltype(conv2d(x, weight, bias, tenet::Conv2dOptions())) {
+    return conv2d(x, weight, bias, function_options());
+  }
+
+ private:
+  TENET_TAG tenet::Conv2dOptions function_options() const {
+    return {
+        .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
   }
 };
 

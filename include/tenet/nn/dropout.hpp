@@ -15,8 +15,8 @@ struct Dropout : Module<Dropout> {
   TENET_TAG explicit Dropout(double probability = 0.5) : p(probability) {
     if (!(p >= 0 && p <= 1)) throw Error(text({"Dropout: expected a probability in [0, 1], got ", p}));
   }
-  template <TensorLike X>
-  TENET_TAG tensor_t<X> forward(X&& x) const {
+  template <class X>
+  TENET_TAG auto forward(X&& x) const -> decltype(dropout(std::forward<X>(x), p, true)) {
     return dropout(std::forward<X>(x), p, is_training());
   }
 };

@@ -13,8 +13,8 @@ struct Flatten : Module<Flatten> {
 
   TENET_TAG explicit Flatten(std::int64_t start = 1, std::int64_t end = -1) : start_dim(start), end_dim(end) {}
 
-  template <TensorLike X>
-  TENET_TAG tensor_t<X> forward(const X& x) const {
+  template <class X>
+  TENET_TAG auto forward(const X& x) const -> decltype(flatten(x, start_dim, end_dim)) {
     return flatten(x, start_dim, end_dim);
   }
 };
@@ -27,6 +27,9 @@ struct Identity : Module<Identity> {
   TENET_TAG tensor_t<X> forward(X&& x) const {
     return std::forward<X>(x);
   }
+  template <class X>
+  requires(!TensorLike<X>) TENET_TAG X forward(X x)
+  const { return x; }
 };
 
 }  // namespace tenet::nn

@@ -25,6 +25,11 @@ struct Linear : Module<Linear<T>> {
     if (options.bias) bias = Parameter<T>(init::layer_default<T>({out}, double(in)));
   }
   TENET_TAG Tensor<T> forward(const Tensor<T>& x) const { return weight.linear(x, bias); }
+  /// What is no tensor has a linear() of its own.
+  template <class X>
+  requires(!TensorLike<X>) TENET_TAG auto forward(const X& x) const -> decltype(linear(x, weight, bias)) {
+    return linear(x, weight, bias);
+  }
 };
 
 }  // namespace tenet::nn

@@ -125,13 +125,16 @@ TENET_COLD inline void check_complete(const void* object, std::size_t bytes, con
 template <class Self>
 class Module : public ModuleBase {
  public:
-  /// Runs forward().
+  /// Runs forward(). A type that stands for tensors, such as quant::Activation, has a function
+  /// call_with_tensors(module, arguments...) in its namespace, for modules whose forward() takes only tensors.
   template <class... A>
   decltype(auto) operator()(A&&... a) {
     if constexpr (requires { self().forward(std::forward<A>(a)...); }) {
       if (!state::call_observer) return self().forward(std::forward<A>(a)...);
       state::call_observer->calling(&self());
       return observed(self().forward(std::forward<A>(a)...));
+    } else if constexpr (requires { call_with_tensors(self(), a...); }) {
+      return call_with_tensors(self(), a...);
     } else {
       static_assert(detail::never<Self>, "this module has no forward() that takes these arguments");
     }

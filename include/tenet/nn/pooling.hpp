@@ -17,8 +17,8 @@ struct MaxPool2d : Module<MaxPool2d> {
   TENET_TAG explicit MaxPool2d(Pair kernel_size, Pair stride = 0, Pair padding = 0)
       : options{.kernel_size = kernel_size, .stride = stride, .padding = padding} {}
 
-  template <TensorLike X>
-  TENET_TAG tensor_t<X> forward(const X& x) const {
+  template <class X>
+  TENET_TAG auto forward(const X& x) const -> decltype(max_pool2d(x, options)) {
     return max_pool2d(x, options);
   }
 };

@@ -31,6 +31,10 @@ struct Bfloat16Weight final : detail::WeightOnly<Bfloat16Weight<T>, T> {
     const std::int64_t k = values.numel() / values.shape()[0];
     cpu::convert(rows * k, to, values.data() + first * k);
   }
+  cpu::NarrowMatrix<bfloat16> matrix() const {
+    const std::int64_t k = values.numel() / values.shape()[0];
+    return {k, 64, values.data(), k, nullptr};  // groups, so that sums are short chains
+  }
 };
 
 }  // namespace TENET_CONFIG

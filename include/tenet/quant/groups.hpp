@@ -70,8 +70,7 @@ struct GroupWeight final : detail::WeightOnly<GroupWeight<T, Bits>, T> {
   }
 
   void expand(std::int64_t first, std::int64_t rows, float* to) const {
-    // Another group size that came with a state would not fit the other tensors.
-    if (group_size(0) < 2 || !(scales.shape() == Shape{of[0], groups()})) check_size(0);
+    check_groups();
     each_group(first, rows, [&](std::int64_t at, std::int64_t n, const Stored* from, float scale) {
       float* const out = to + at - first * columns();
       if constexpr (Bits == 4) cpu::dequantize_int4(n, out, from, scale);
@@ -79,7 +78,16 @@ struct GroupWeight final : detail::WeightOnly<GroupWeight<T, Bits>, T> {
     });
   }
 
+  cpu::NarrowMatrix<Stored> matrix() const {
+    check_groups();
+    return {columns(), group_size(0), values.data(), row_bytes(), scales.data()};
+  }
+
  private:
+  /// Another group size that came with a state would not fit the other tensors.
+  void check_groups() const {
+    if (group_size(0) < 2 || !(scales.shape() == Shape{of[0], groups()})) check_size(0);
+  }
   static void check_size(std::int64_t size) {
     if (size < 2 || size % 2) {
       throw Error(text({format_name, ": expected an even positive group size that fits the weight, got ", size}));

@@ -10,6 +10,7 @@
 #include <tenet/quant/linear_shape.hpp>
 
 #include <mutex>
+#include <optional>
 
 namespace tenet::quant {
 inline namespace TENET_CONFIG {
@@ -89,22 +90,41 @@ class Int8Panels {
   std::shared_ptr<const Ready> ready_;
 };
 
-/// How the sums of a product become numbers: the zero point of the input taken out, and both scales.
+/// What becomes of the sums of a product: the zero point of the input is taken out, and they are multiplied by both
+/// scales. `output`: what the result is quantized by, or {1, 0} where it is numbers.
 template <class T>
 struct Int8Scaling {
   Tensor<T> scale;                  // [out], or [1] for all
+  Tensor<T> bias;                   // [out], or undefined
   Tensor<std::int32_t> correction;  // [out]: -zero_point times the sum of each row
+  cpu::ScaleOptions options;
 
-  Int8Scaling(QuantParams input, const Tensor<T>& scales, const Tensor<std::int32_t>& sums)
+  Int8Scaling(QuantParams input, const Tensor<T>& scales, const Tensor<std::int32_t>& sums, const Tensor<T>& add,
+              QuantParams output)
       : scale(empty<T>(scales.shape())), correction(empty<std::int32_t>(sums.shape())) {
-    const std::int64_t n = sums.numel();
-    for (std::int64_t i = 0; i < scales.numel(); ++i) scale.data()[i] = input.scale * scales.data()[i];
+    for (std::int64_t i = 0; i < scales.numel(); ++i) {
+      scale.data()[i] = input.scale * scales.data()[i] / output.scale;
+    }
     const auto zero = std::uint32_t(input.zero_point);
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t i = 0; i < sums.numel(); ++i) {
       correction.data()[i] = std::int32_t(0u - zero * std::uint32_t(sums.data()[i]));
     }
+    if (add) {
+      bias = empty<T>(add.shape());
+      const Tensor<T> from = packed(add);
+      for (std::int64_t i = 0; i < add.numel(); ++i) bias.data()[i] = from.data()[i] / output.scale;
+    }
+    options = {scale.data(), scales.numel() != 1, correction.data(), bias ? bias.data() : nullptr, output.zero_point};
   }
 };
+
+/// The parameters that a stored format has for its "input" or "output"; none if there are none.
+inline std::optional<QuantParams> stored_params(const char* format, const nn::StateDict& part, const std::string& of) {
+  const std::string scale = of + "_scale", zero_point = of + "_zero_point";
+  if (!nn::detail::find(part, scale) && !nn::detail::find(part, zero_point)) return {};
+  return QuantParams{stored<float>(format, part, scale, {1})(0),
+                     stored<std::int32_t>(format, part, zero_point, {1})(0)};
+}
 
 }  // namespace detail
 
@@ -118,6 +138,8 @@ struct Int8Weight final : nn::WeightFormat<T> {
   nn::Buffer<float> scales;                   // [1], or [out]
   nn::Buffer<float> input_scale;              // [1]; undefined where each batch has its own
   nn::Buffer<std::int32_t> input_zero_point;  // [1]
+  nn::Buffer<float> output_scale;             // [1]; undefined where results are numbers
+  nn::Buffer<std::int32_t> output_zero_point;
 
   Int8Weight() = default;
   /// Quantizes `weight`. Throws Error if a value is not finite.
@@ -134,12 +156,12 @@ struct Int8Weight final : nn::WeightFormat<T> {
   }
 
   /// Fixes what inputs are quantized by: static quantization.
-  void set_input(QuantParams p) {
-    detail::check("int8", p, uint8_levels);
-    input_scale = nn::Buffer<float>(full<float>({1}, p.scale));
-    input_zero_point = nn::Buffer<std::int32_t>(full<std::int32_t>({1}, p.zero_point));
-  }
+  void set_input(QuantParams p) { set(p, input_scale, input_zero_point); }
   bool is_static() const { return bool(input_scale); }
+  /// What the layer's results are quantized by where an Activation flows through it; see pass_integers_().
+  void set_output(QuantParams p) { set(p, output_scale, output_zero_point); }
+  void clear_output() { output_scale = {}, output_zero_point = {}; }
+  bool gives_integers() const { return bool(output_scale); }
 
   std::string_view name() const override { return format_name; }
   Shape shape() const override { return values.shape(); }
@@ -151,82 +173,113 @@ struct Int8Weight final : nn::WeightFormat<T> {
   void collect(const std::string& prefix, std::vector<nn::StateSlot>& slots) override {
     slots.push_back(this->slot(prefix, "values", values));
     slots.push_back(this->slot(prefix, "scales", scales));
-    if (!is_static()) return;
-    slots.push_back(this->slot(prefix, "input_scale", input_scale));
-    slots.push_back(this->slot(prefix, "input_zero_point", input_zero_point));
+    if (is_static()) {
+      slots.push_back(this->slot(prefix, "input_scale", input_scale));
+      slots.push_back(this->slot(prefix, "input_zero_point", input_zero_point));
+    }
+    if (gives_integers()) {
+      slots.push_back(this->slot(prefix, "output_scale", output_scale));
+      slots.push_back(this->slot(prefix, "output_zero_point", output_zero_point));
+    }
   }
   bool fits(const nn::StateDict& part) const override {
     const auto other = std::static_pointer_cast<Int8Weight>(read(shape(), part));
-    return other->scales.shape() == scales.shape() && bool(other->input_scale) == bool(input_scale);
+    return other->scales.shape() == scales.shape() && other->is_static() == is_static() &&
+           other->gives_integers() == gives_integers();
   }
   /// See nn::WeightReader.
   static std::shared_ptr<nn::WeightFormat<T>> read(const Shape& shape, const nn::StateDict& part) {
-    detail::only(format_name, part, {"values", "scales", "input_scale", "input_zero_point"});
+    detail::only(format_name, part,
+                 {"values", "scales", "input_scale", "input_zero_point", "output_scale", "output_zero_point"});
     auto w = std::make_shared<Int8Weight>();
     const AnyTensor* scales = nn::detail::find(part, "scales");
     const std::int64_t channels = scales && scales->numel() == 1 ? 1 : shape.size() ? shape[0] : 0;
     w->values = nn::Buffer<std::int8_t>(detail::stored<std::int8_t>(format_name, part, "values", shape));
     w->scales = nn::Buffer<float>(detail::stored<float>(format_name, part, "scales", {channels}));
     detail::check_scales(format_name, w->scales);
-    if (nn::detail::find(part, "input_scale") || nn::detail::find(part, "input_zero_point")) {
-      const auto scale = detail::stored<float>(format_name, part, "input_scale", {1});
-      w->set_input({scale(0), detail::stored<std::int32_t>(format_name, part, "input_zero_point", {1})(0)});
-    }
+    if (const auto p = detail::stored_params(format_name, part, "input")) w->set_input(*p);
+    if (const auto p = detail::stored_params(format_name, part, "output")) w->set_output(*p);
     return w;
   }
 
   Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& parameter, const Tensor<T>& bias) const override {
-    const std::int64_t rows = detail::linear_rows(x.shape(), values.shape(), bias);
-    const std::int64_t out = values.shape()[0], in = values.shape()[1];
-    // Longer sums could leave 32 bits.
-    if (in == 0 || in > 65536) return tenet::linear(x.detach(), dense(parameter), detached(bias));
-    Tensor<T> y = empty<T>(detail::linear_output(x.shape(), out));
-    if (y.numel() == 0) return y;
-    const Tensor<T> from = packed(x);
-    const QuantParams input = input_params("linear", from);
-    const Tensor<std::uint8_t> q = quantize(from, input);
-    const auto ready = rows > 4 ? panels_.for_linear(values) : panels_.of(values);
-    const detail::Int8Scaling<T> scaling(input, scales, ready->sums);
-    const Tensor<T> add = bias ? packed(bias) : bias;
-    cpu::ScaleOptions options{scaling.scale.data(), scales.numel() != 1, scaling.correction.data()};
-    options.bias = add ? add.data() : nullptr;
-    cpu::gemm_int8<std::uint8_t, float>(rows, out, in, {q.data(), in, 1}, {values.data(), 1, in}, y.data(), out,
-                                        options, rows > 4 ? ready->panel_data() : nullptr);
-    return y;
+    if (!sums_fit()) return tenet::linear(x.detach(), dense(parameter), detached(bias));
+    return linear_as<T>(x, input_params("linear", x), bias);
   }
   Tensor<T> conv2d(const Tensor<T>& x, const Tensor<T>& parameter, const Tensor<T>& bias,
                    const tenet::Conv2dOptions& options) const override {
-    if (x.dim() == 3) return squeeze(conv2d(unsqueeze(x, 0), parameter, bias, options), 0);
+    if (!sums_fit()) return tenet::conv2d(x.detach(), dense(parameter), detached(bias), options);
+    return conv2d_as<T>(x, input_params("conv2d", x), bias, options);
+  }
+
+  /// Whether products are computed with integers: longer sums could leave 32 bits.
+  bool sums_fit() const {
+    std::int64_t k = 1;
+    for (int d = 1; d < values.dim(); ++d) k *= values.shape()[d];
+    return k >= 1 && k <= 65536;
+  }
+  /// What an input is quantized by. Throws Error if a value is not finite.
+  QuantParams input_params(const char* op, const Tensor<T>& x) const {
+    if (is_static()) return {input_scale(0), input_zero_point(0)};
+    if (x.numel() == 0) return {};
+    const cpu::Bounds b = detail::bounds(op, x);
+    return choose_qparams(b.low, b.high);
+  }
+  QuantParams output_params() const { return {output_scale(0), output_zero_point(0)}; }
+
+  /// linear() of numbers, which `input` quantizes, or of integers, which it has quantized. C: float, or uint8_t for
+  /// integers by output_params().
+  template <class C, class X>
+  Tensor<C> linear_as(const Tensor<X>& x, QuantParams input, const Tensor<T>& bias) const {
+    const std::int64_t rows = detail::linear_rows(x.shape(), values.shape(), bias);
+    const std::int64_t out = values.shape()[0], in = values.shape()[1];
+    Tensor<C> y = empty<C>(detail::linear_output(x.shape(), out));
+    if (y.numel() == 0) return y;
+    Tensor<std::uint8_t> q;
+    if constexpr (std::is_same_v<X, T>) q = quantize(x, input);
+    else q = packed(x);
+    const auto ready = rows > 4 ? panels_.for_linear(values) : panels_.of(values);
+    const detail::Int8Scaling<T> scaling(input, scales, ready->sums, bias, result_params<C>());
+    cpu::gemm_int8<std::uint8_t, C>(rows, out, in, {q.data(), in, 1}, {values.data(), 1, in}, y.data(), out,
+                                    scaling.options, rows > 4 ? ready->panel_data() : nullptr);
+    return y;
+  }
+  /// The same of conv2d().
+  template <class C, class X>
+  Tensor<C> conv2d_as(const Tensor<X>& x, QuantParams input, const Tensor<T>& bias,
+                      const tenet::Conv2dOptions& options) const {
+    if (x.dim() == 3) return squeeze(conv2d_as<C>(unsqueeze(x, 0), input, bias, options), 0);
     const cpu::Conv2dShape s = tenet::detail::conv2d_shape(x.shape(), values.shape(), options);
     if (bias && !(bias.shape() == Shape{s.o})) {
       throw ShapeError(text({"conv2d: expected a bias [", s.o, "], got ", bias.shape()}));
     }
-    const std::int64_t k = s.c / s.groups * s.kh * s.kw;
-    Tensor<T> y = empty<T>(tenet::detail::output_shape(s));
+    Tensor<C> y = empty<C>(tenet::detail::output_shape(s));
     if (y.numel() == 0) return y;
-    if (k == 0 || k > 65536) return tenet::conv2d(x.detach(), dense(parameter), detached(bias), options);
-    const Tensor<T> from = packed(x), add = bias ? packed(bias) : bias;
-    const QuantParams input = input_params("conv2d", from);
     detail::check("int8", input, uint8_levels);
     const auto ready = panels_.for_conv2d(values, s);
-    Tensor<float> scale = empty<float>(scales.shape());
-    for (std::int64_t i = 0; i < scales.numel(); ++i) scale.data()[i] = input.scale * scales.data()[i];
-    const bool finite = cpu::conv2d_int8<std::int8_t>(s, from.data(), detail::kernel_options(input, uint8_levels),
-                                                      ready->panel_data(), ready->sums.data(), scale.data(),
-                                                      scales.numel() != 1, add ? add.data() : nullptr, y.data());
+    const detail::Int8Scaling<T> scaling(input, scales, ready->sums, bias, result_params<C>());
+    const bool finite = cpu::conv2d_int8<std::int8_t>(s, packed(x).data(), detail::kernel_options(input, uint8_levels),
+                                                      ready->panel_data(), scaling.options, y.data());
     detail::check_values("conv2d", x.shape(), finite);
     return y;
   }
 
-  /// What an input is quantized by. Throws Error if a value is not finite.
-  QuantParams input_params(const char* op, const Tensor<T>& x) const {
-    if (is_static()) return {input_scale(0), input_zero_point(0)};
-    const cpu::Bounds b = detail::bounds(op, x);
-    return choose_qparams(b.low, b.high);
-  }
-
  private:
+  static void set(QuantParams p, nn::Buffer<float>& scale, nn::Buffer<std::int32_t>& zero_point) {
+    detail::check(format_name, p, uint8_levels);
+    scale = nn::Buffer<float>(full<float>({1}, p.scale));
+    zero_point = nn::Buffer<std::int32_t>(full<std::int32_t>({1}, p.zero_point));
+  }
   static Tensor<T> detached(const Tensor<T>& t) { return t ? t.detach() : t; }
+
+  /// Of a result of C.
+  template <class C>
+  QuantParams result_params() const {
+    if constexpr (std::is_same_v<C, T>) return {};
+    const QuantParams p = output_params();
+    detail::check("int8", p, uint8_levels);  // the buffers may have been written to
+    return p;
+  }
 
   mutable detail::Int8Panels<std::int8_t> panels_;
 };

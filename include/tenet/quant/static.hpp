@@ -1,10 +1,9 @@
 // Static quantization: what inputs are quantized by is found beforehand, from some data.
 #pragma once
 
-#include <tenet/nn/summary.hpp>
-#include <tenet/quant/int8.hpp>
 #include <tenet/quant/layers.hpp>
 #include <tenet/quant/observed.hpp>
+#include <tenet/quant/pass_integers.hpp>
 
 namespace tenet::quant {
 
@@ -18,21 +17,30 @@ inline namespace TENET_CONFIG {
 
 namespace detail {
 
-/// Runs the model on each batch: a tensor, or what a DataLoader gives, whose first part it is.
+/// Runs the model on each batch: a tensor, or what a DataLoader gives, whose first part it is. A copy of the first
+/// batch of float; undefined if there is none.
 template <class M, class Data>
-void run_all(M& model, Data&& data) {
+Tensor<float> run_all(M& model, Data&& data) {
   std::vector<nn::ModuleSlot> modules;
   model.collect_modules("", 0, modules);
   const nn::detail::EvaluationScope evaluation(modules);
   const no_grad guard;
+  Tensor<float> first;
+  const auto run = [&]<class X>(const X& inputs) {
+    if constexpr (std::is_base_of_v<Tensor<float>, X>) {
+      if (!first) first = inputs.detach().clone();
+    }
+    model(inputs);
+  };
   for (auto&& batch : data) {
     if constexpr (TensorLike<decltype(batch)>) {
-      model(batch);
+      run(batch);
     } else {
       auto&& [inputs, targets] = batch;
-      model(inputs);
+      run(inputs);
     }
   }
+  return first;
 }
 
 }  // namespace detail
@@ -40,15 +48,16 @@ void run_all(M& model, Data&& data) {
 /// Gives the layers of the given types weights of int8 and fixed input scales:
 ///   quant::quantize_static_<nn::Conv2d, nn::Linear>(model, loader);
 /// `data` is a range of batches, tensors or pairs that begin with one, on which the model runs first, in evaluation
-/// mode, and observes. Throws Error for a layer that saw no values, and as quantize_dynamic_; the model is as it was
-/// then. See torch.ao.quantization.quantize.
+/// mode, and observes. If the model's forward takes an Activation (one that takes anything has to), integers then flow
+/// through the model when it is called with one; see pass_integers_(). Throws Error for a layer that saw no values, and
+/// as quantize_dynamic_; the model is as it was then. See torch.ao.quantization.quantize.
 template <template <class> class... Layers, nn::IsModule M, class Data>
 M& quantize_static_(M& model, Data&& data, const StaticOptions& options = {}) {
   M watched = model.clone();
   detail::each_layer<Layers...>("quantize_static", watched, options.names, [&](const std::string&, auto& layer) {
     layer.weight.set_format(std::make_shared<ObservedWeight<float>>(layer.weight, options.observer));
   });
-  detail::run_all(watched, data);
+  const Tensor<float> first = detail::run_all(watched, data);
   std::vector<std::pair<std::string, std::shared_ptr<Int8Weight<float>>>> made;
   watched.each_module([&]<class X>(const std::string& name, X& layer) {
     if constexpr ((detail::is_layer<Layers, X> || ...)) {
@@ -67,7 +76,7 @@ M& quantize_static_(M& model, Data&& data, const StaticOptions& options = {}) {
       if (next < made.size() && made[next].first == name) layer.weight.set_format(std::move(made[next++].second));
     }
   });
-  return model;
+  return first ? pass_integers_(model, first) : model;
 }
 
 /// A copy of the model, quantized.

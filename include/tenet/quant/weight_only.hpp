@@ -1,6 +1,8 @@
-// Formats that keep a weight small and compute in float: rows are expanded a block at a time, in the cache.
+// Formats that keep a weight small and compute in float: it is expanded in registers for few rows of input, else a
+// block at a time, in the cache.
 #pragma once
 
+#include <tenet/kernels/cpu/narrow_dots.hpp>
 #include <tenet/quant/affine.hpp>
 #include <tenet/quant/linear_shape.hpp>
 
@@ -9,7 +11,8 @@ inline namespace TENET_CONFIG {
 
 namespace detail {
 
-/// Base of formats with expand(first row, rows, to): rows of the weight, seen as a matrix [out, k], as float.
+/// Base of formats with expand(first row, rows, to): rows of the weight, seen as a matrix [out, k], as float; and with
+/// matrix(): the same as a cpu::NarrowMatrix.
 template <class Self, class T>
 struct WeightOnly : nn::WeightFormat<T> {
   static_assert(std::is_same_v<T, float>, "small weights are for layers of float");
@@ -36,6 +39,10 @@ struct WeightOnly : nn::WeightFormat<T> {
     if (recorded || rows == 0 || out == 0 || in == 0) return tenet::linear(x, dense(parameter), bias);
     Tensor<T> y = empty<T>(linear_output(x.shape(), out));
     const Tensor<T> from = packed(x), add = bias ? packed(bias) : bias;
+    if (rows <= cpu::NarrowRows::most) {
+      cpu::narrow_dots(self().matrix(), out, rows, from.data(), y.data(), add ? add.data() : nullptr);
+      return y;
+    }
     const std::int64_t block = (std::int64_t{1} << 16) / in + 1;
     parallel_for(out, block, [&](std::int64_t begin, std::int64_t end) {
       for (; begin < end; begin += block) {

@@ -77,6 +77,39 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> masked(const Vector<T>& v, con
   return (Vector<T>)((Bits)v & (Bits)mask);
 }
 
+// Writes the sums of M channels and one tile.
+template <class T, int M>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_tile(const ConvTiles<T>& t, int64_t tile,
+                                                        const Vector<T> (&sum)[M][2]) {
+  constexpr int n = 2, parts = runs<T>;
+  const int64_t out_row = t.out_row;
+  T* to[n * parts];
+#pragma GCC unroll 4
+  for (int r = 0; r < n * parts; ++r) to[r] = t.out + t.to[tile * n * parts + r];
+  if (t.valid == run_lanes<T>) {
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) {
+        store_run<T, 0>(to[j * parts] + i * out_row, sum[i][j]);
+        if constexpr (parts == 2) store_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
+      }
+    }
+  } else {
+    T lane[M][n * lanes<T>];
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < n; ++j) store(lane[i] + j * lanes<T>, sum[i][j]);
+    }
+    for (int i = 0; i < M; ++i) {
+      for (int r = 0; r < n * parts; ++r) {
+        for (int64_t q = 0; q < t.valid; ++q) to[r][i * out_row + q] = lane[i][r * run_lanes<T> + q];
+      }
+    }
+  }
+}
+
 // M channels times the pixels of some tiles, 2 vectors at a time: sums over taps of weights and runs of the image.
 template <class T, int M>
 TENET_KERNEL_TARGET TENET_NOINLINE void conv_tiles(const ConvTiles<T>& t) {
@@ -111,10 +144,10 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_tiles(const ConvTiles<T>& t) {
       }
       weights += weights_step;
     }
-    T* to[n * parts];
-#pragma GCC unroll 4
-    for (int r = 0; r < n * parts; ++r) to[r] = t.out + t.to[tile * n * parts + r];
     if (t.add) {
+      T* to[n * parts];
+#pragma GCC unroll 4
+      for (int r = 0; r < n * parts; ++r) to[r] = t.out + t.to[tile * n * parts + r];
       if (tile >= t.unmasked) {
 #pragma GCC unroll 2
         for (int j = 0; j < n; ++j) {
@@ -131,27 +164,8 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_tiles(const ConvTiles<T>& t) {
           if constexpr (parts == 2) add_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
         }
       }
-    } else if (t.valid == run_lanes<T>) {
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < n; ++j) {
-          store_run<T, 0>(to[j * parts] + i * out_row, sum[i][j]);
-          if constexpr (parts == 2) store_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
-        }
-      }
     } else {
-      T lane[M][n * lanes<T>];
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < n; ++j) store(lane[i] + j * lanes<T>, sum[i][j]);
-      }
-      for (int i = 0; i < M; ++i) {
-        for (int r = 0; r < n * parts; ++r) {
-          for (int64_t q = 0; q < t.valid; ++q) to[r][i * out_row + q] = lane[i][r * run_lanes<T> + q];
-        }
-      }
+      store_tile<T, M>(t, tile, sum);
     }
   }
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenet/kernels/cpu/conv2d_plan.hpp>
-#include <tenet/kernels/cpu/gemm_kernels.hpp>
+#include <tenet/kernels/cpu/gemm_int8.hpp>
 #include <tenet/kernels/cpu/quantize.hpp>
 
 namespace tenet {
@@ -54,7 +54,7 @@ const ConvUnitKernels& conv_unit_kernels() {
 
 // n pixels of `depth` channels as integers in one unit each.
 template <int depth>
-struct QuantizeUnits {
+struct MakeUnits {
   TENET_ALWAYS_INLINE static void run(int64_t n, std::uint32_t* out, const float* in, int64_t plane, QuantizeOptions o,
                                       std::uint32_t* most) {
     TENET_NO_CONTRACTION
@@ -78,32 +78,43 @@ struct QuantizeUnits {
     }
     *most = greatest;
   }
+  // Of integers already.
+  TENET_ALWAYS_INLINE static void run(int64_t n, std::uint32_t* out, const uint8_t* in, int64_t plane, QuantizeOptions,
+                                      std::uint32_t*) {
+    TENET_LOOP
+    for (int64_t i = 0; i < n; ++i) {
+      std::uint32_t unit = 0;
+#pragma GCC unroll 4
+      for (int e = 0; e < depth; ++e) unit |= std::uint32_t(in[e * plane + i]) << (e * shift);
+      out[i] = unit;
+    }
+  }
   static constexpr int shift = depth == 2 ? 16 : 8;  // as in units of two and four elements
 };
 
 template <class T>
-void quantize_units(int64_t n, std::uint32_t* out, const T* in, int64_t plane, int64_t channels, int bits,
-                    const QuantizeOptions& o, std::uint32_t* most) {
+void make_units(int64_t n, std::uint32_t* out, const T* in, int64_t plane, int64_t channels, int bits,
+                const QuantizeOptions& o, std::uint32_t* most) {
   std::uint32_t* const to = out;
-  if (bits == 16 && channels >= 2) return vectorized<QuantizeUnits<2>>(n, to, in, plane, o, most);
-  if (bits == 8 && channels >= 4) return vectorized<QuantizeUnits<4>>(n, to, in, plane, o, most);
+  if (bits == 16 && channels >= 2) return vectorized<MakeUnits<2>>(n, to, in, plane, o, most);
+  if (bits == 8 && channels >= 4) return vectorized<MakeUnits<4>>(n, to, in, plane, o, most);
   std::fill_n(to, n, 0u);
   for (int64_t e = 0; e < channels; ++e) {
     std::uint32_t part[128];
     for (int64_t i = 0; i < n; i += 128) {
       const int64_t count = std::min<int64_t>(128, n - i);
-      vectorized<QuantizeUnits<1>>(count, static_cast<std::uint32_t*>(part), in + e * plane + i, plane, o, most);
+      vectorized<MakeUnits<1>>(count, static_cast<std::uint32_t*>(part), in + e * plane + i, plane, o, most);
       for (int64_t j = 0; j < count; ++j) to[i + j] |= part[j] << (e * bits);
     }
   }
 }
 
+template <class C>
 struct ScaleRow {
-  TENET_ALWAYS_INLINE static void run(int64_t n, float* out, const std::uint32_t* sums, std::uint32_t correction,
-                                      float scale, float bias) {
-    TENET_NO_CONTRACTION
+  TENET_ALWAYS_INLINE static void run(int64_t n, C* out, const std::uint32_t* sums, std::uint32_t sum_bias, float scale,
+                                      float bias, int32_t zero_point) {
     TENET_LOOP
-    for (int64_t i = 0; i < n; ++i) out[i] = float(int32_t(sums[i] + correction)) * scale + bias;
+    for (int64_t i = 0; i < n; ++i) out[i] = scaled<C>(sums[i] + sum_bias, scale, bias, zero_point);
   }
 };
 
@@ -119,10 +130,10 @@ void unit_plane(const ImageLayout& layout, const Conv2dShape& s, const T* in, in
     const T* from = in + row * s.w;
     if (layout.phases == 1) {
       const int64_t n = std::min(s.w, layout.width - s.pad_w);
-      if (n > 0) quantize_units(n, out + s.pad_w, from, s.h * s.w, channels, bits, o, most);
+      if (n > 0) make_units(n, out + s.pad_w, from, s.h * s.w, channels, bits, o, most);
       continue;
     }
-    quantize_units(s.w, row_units, from, s.h * s.w, channels, bits, o, most);
+    make_units(s.w, row_units, from, s.h * s.w, channels, bits, o, most);
     for (int64_t x = 0; x < s.w; ++x) {
       const int64_t place = x + s.pad_w, q = place / layout.phases;
       if (q < layout.width) out[place % layout.phases * layout.width + q] = row_units[x];
@@ -160,13 +171,13 @@ void pack_conv2d_int8_weight(const Conv2dShape& s, const S* w, std::uint32_t* ou
   }
 }
 
-/// y = conv2d(q, w) scaled, for q = x quantized to uint8 by `input`, and a packed weight of int8 whose sums over each
-/// output are `weight_sums`: y[o] = (sum - zero_point * weight_sums[o]) * scale[o] + bias[o], where `scale` has one for
-/// all or for each output, and `bias` may be null. Sums are exact for c / groups * kh * kw <= 65536. Whether x is
-/// finite. Sizes are not 0.
-template <class S>
-bool conv2d_int8(const Conv2dShape& shape, const float* x, const QuantizeOptions& input, const std::uint32_t* weights,
-                 const int32_t* weight_sums, const float* scale, bool scale_outputs, const float* bias, float* y) {
+/// y = what `output` makes of the sums of conv2d(q, w), its columns being the output channels; w is a packed weight of
+/// int8, and q is x: quantized to uint8 by `input` where it is float, else of uint8, with the zero point of `input` in
+/// the padding. Sums are exact for c / groups * kh * kw <= 65536. y is of float, int8 or uint8. Whether x is finite.
+/// Sizes are not 0.
+template <class S, class X, class C>
+bool conv2d_int8(const Conv2dShape& shape, const X* x, const QuantizeOptions& input, const std::uint32_t* weights,
+                 const ScaleOptions& output, C* y) {
   const ConvUnitKernels& kernels = detail::conv_unit_kernels<S>();
   const int64_t in = shape.c / shape.groups, depth = kernels.depth, units = detail::unit_count(shape, depth);
   const int64_t run = kernels.run, tile_runs = 2 * kernels.lanes / run;
@@ -219,10 +230,11 @@ bool conv2d_int8(const Conv2dShape& shape, const float* x, const QuantizeOptions
           kernels.tiles[height - 1](t);
           for (int64_t r = 0; r < height; ++r) {
             const int64_t o = g * group + i + r;
-            const std::uint32_t correction = 0u - std::uint32_t(input.zero_point) * std::uint32_t(weight_sums[o]);
-            vectorized<detail::ScaleRow>(pixels, y + ((first + image) * s.o + o) * out_plane + top,
-                                         static_cast<const std::uint32_t*>(sums + r * pixels), correction,
-                                         scale[scale_outputs ? o : 0], bias ? bias[o] : 0.0f);
+            const std::uint32_t sum_bias = output.sum_bias ? std::uint32_t(output.sum_bias[o]) : 0;
+            vectorized<detail::ScaleRow<C>>(pixels, y + ((first + image) * s.o + o) * out_plane + top,
+                                            static_cast<const std::uint32_t*>(sums + r * pixels), sum_bias,
+                                            output.scale[output.scale_columns ? o : 0],
+                                            output.bias ? output.bias[o] : 0.0f, output.zero_point);
           }
           i += height;
         }

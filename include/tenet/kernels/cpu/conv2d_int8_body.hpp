@@ -11,7 +11,7 @@ template <class A, class B, int M>
 TENET_KERNEL_TARGET TENET_NOINLINE void conv_unit_tiles(const ConvTiles<std::uint32_t>& t) {
   using T = std::uint32_t;
   constexpr int n = 2, parts = runs<T>;
-  const int64_t weights_step = t.weights_step, out_row = t.out_row;
+  const int64_t weights_step = t.weights_step;
   const int64_t *const offsets = t.offsets, *const offsets_end = offsets + t.taps;
   for (int64_t tile = 0; tile < t.tiles; ++tile) {
     Vector<T> sum[M][n];
@@ -39,31 +39,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void conv_unit_tiles(const ConvTiles<std::uin
       }
       weights += weights_step;
     }
-    T* to[n * parts];
-#pragma GCC unroll 4
-    for (int r = 0; r < n * parts; ++r) to[r] = t.out + t.to[tile * n * parts + r];
-    if (t.valid == run_lanes<T>) {
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < n; ++j) {
-          store_run<T, 0>(to[j * parts] + i * out_row, sum[i][j]);
-          if constexpr (parts == 2) store_run<T, 1>(to[j * parts + 1] + i * out_row, sum[i][j]);
-        }
-      }
-    } else {
-      T lane[M][n * lanes<T>];
-#pragma GCC unroll 16
-      for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < n; ++j) store(lane[i] + j * lanes<T>, sum[i][j]);
-      }
-      for (int i = 0; i < M; ++i) {
-        for (int r = 0; r < n * parts; ++r) {
-          for (int64_t q = 0; q < t.valid; ++q) to[r][i * out_row + q] = lane[i][r * run_lanes<T> + q];
-        }
-      }
-    }
+    store_tile<T, M>(t, tile, sum);
   }
 }
 

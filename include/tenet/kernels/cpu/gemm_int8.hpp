@@ -25,27 +25,30 @@ struct ScaleOptions {
 
 namespace detail {
 
+// What ScaleOptions make of one sum.
+template <class C>
+TENET_ALWAYS_INLINE C scaled(std::uint32_t sum, float scale, float bias, [[maybe_unused]] int32_t zero_point) {
+  TENET_NO_CONTRACTION
+  float x = float(int32_t(sum)) * scale + bias;
+  if constexpr (std::is_same_v<C, float>) {
+    return x;
+  } else {
+    constexpr float whole = 0x1.8p23f;  // has the step 1: adding it rounds, and leaves the integer in the low bits
+    const float low = float(std::numeric_limits<C>::min() - zero_point);
+    const float high = float(std::numeric_limits<C>::max() - zero_point);
+    x = x == x ? x : 0.0f;
+    x = x > low ? x : low;
+    x = x < high ? x : high;
+    return C(int32_t(bits(x + whole) - bits(whole)) + zero_point);
+  }
+}
+
 template <class C>
 struct ScaleSums {
   TENET_ALWAYS_INLINE static void run(int64_t n, C* c, const std::uint32_t* sums, const float* scale, const float* bias,
                                       int32_t zero_point) {
-    TENET_NO_CONTRACTION
-    if constexpr (std::is_same_v<C, float>) {
-      TENET_LOOP
-      for (int64_t j = 0; j < n; ++j) c[j] = float(int32_t(sums[j])) * scale[j] + bias[j];
-    } else {
-      constexpr float whole = 0x1.8p23f;  // has the step 1: adding it rounds, and leaves the integer in the low bits
-      const float low = float(std::numeric_limits<C>::min() - zero_point);
-      const float high = float(std::numeric_limits<C>::max() - zero_point);
-      TENET_LOOP
-      for (int64_t j = 0; j < n; ++j) {
-        float x = float(int32_t(sums[j])) * scale[j] + bias[j];
-        x = x == x ? x : 0.0f;
-        x = x > low ? x : low;
-        x = x < high ? x : high;
-        c[j] = C(int32_t(bits(x + whole) - bits(whole)) + zero_point);
-      }
-    }
+    TENET_LOOP
+    for (int64_t j = 0; j < n; ++j) c[j] = scaled<C>(sums[j], scale[j], bias[j], zero_point);
   }
 };
 

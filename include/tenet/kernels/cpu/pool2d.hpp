@@ -239,6 +239,43 @@ void two_by_two(const Pool2dShape& s, A... args) {
   run_baseline<Kernel<FourWindows>>(&s, args...);
 }
 
+// The maxima of bytes, without their places.
+template <class Indices>
+struct TwoByTwoBytes;
+
+template <int... I>
+struct TwoByTwoBytes<std::integer_sequence<int, I...>> {
+  static constexpr int width = sizeof...(I);
+  typedef uint8_t Bytes __attribute__((vector_size(2 * width)));
+  typedef uint8_t Half __attribute__((vector_size(width)));
+
+  TENET_ALWAYS_INLINE static void run(const Pool2dShape* shape, const uint8_t* x, uint8_t* y, int64_t planes) {
+    const Pool2dShape s = *shape;
+    for (int64_t p = 0; p < planes; ++p, x += s.h * s.w, y += s.oh * s.ow) {
+      each_windows<width>(
+          s, [=](int64_t i, int64_t j) __attribute__((always_inline)) {
+            const uint8_t* top = x + 2 * (i * s.w + j);
+            Bytes u, v;
+            __builtin_memcpy(&u, top, sizeof u);
+            __builtin_memcpy(&v, top + s.w, sizeof v);
+            u = u > v ? u : v;
+            const Half left = __builtin_shufflevector(u, u, (2 * I)...);
+            const Half right = __builtin_shufflevector(u, u, (2 * I + 1)...);
+            const Half most = left > right ? left : right;
+            __builtin_memcpy(y + i * s.ow + j, &most, sizeof most);
+          });
+    }
+  }
+};
+
+template <int width>
+void two_by_two_bytes(const Pool2dShape& s, const uint8_t* x, uint8_t* y, int64_t planes) {
+#if TENET_X86
+  if (isa() != Isa::baseline) return run_avx2<TwoByTwoBytes<std::make_integer_sequence<int, width>>>(&s, x, y, planes);
+#endif
+  run_baseline<TwoByTwoBytes<std::make_integer_sequence<int, width>>>(&s, x, y, planes);
+}
+
 // Planes for one piece of parallel work.
 inline int64_t pool_grain(const Pool2dShape& s) {
   const int64_t work = s.h * s.w + s.oh * s.ow * s.kh * s.kw;
@@ -258,6 +295,12 @@ void max_pool2d_forward(const Pool2dShape& s, const T* x, T* y, Tap* tap) {
       if (detail::is_two_by_two(s)) {
         uint8_t* const taps = tap ? tap + begin * out : nullptr;
         return detail::two_by_two<detail::TwoByTwoForward>(s, x + begin * in, y + begin * out, taps, end - begin);
+      }
+    }
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      if (!tap && detail::is_two_by_two(s)) {
+        const auto run = s.ow >= 8 ? detail::two_by_two_bytes<8> : detail::two_by_two_bytes<4>;
+        return run(s, x + begin * in, y + begin * out, end - begin);
       }
     }
     for (int64_t p = begin; p < end; ++p) detail::max_pool_plane(s, x + p * in, y + p * out, tap ? tap + p * out : tap);
