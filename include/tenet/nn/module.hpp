@@ -31,9 +31,12 @@ struct ModuleBase {};
 template <class Self>
 class Module;
 
-/// Told of the result of every module call of a thread; see summary().
+/// Told of every module call of a thread, before it and after. It may put other tensors of the same type in the place
+/// of the arguments and of the result; what is no tensor is undefined here.
 struct CallObserver {
-  virtual void called(const void* module, const AnyTensor& result) = 0;
+  virtual void calling([[maybe_unused]] const void* module, [[maybe_unused]] AnyTensor* arguments,
+                       [[maybe_unused]] std::size_t count) {}
+  virtual void called(const void* module, AnyTensor& result) = 0;
 
  protected:
   ~CallObserver() = default;
@@ -89,6 +92,19 @@ constexpr std::string_view type_name() {
   return scope == s.npos ? s : s.substr(scope + 2);
 }
 
+/// An argument as the observer of the call sees it, and as the call gets it back.
+template <class X>
+AnyTensor as_argument(const X& x) {
+  if constexpr (TensorLike<X>) return x;
+  else return {};
+}
+template <class X>
+decltype(auto) replaced(X&& x, AnyTensor& by) {  // a handle has no members of its own
+  if constexpr (!TensorLike<X>) return std::forward<X>(x);
+  else if constexpr (std::is_lvalue_reference_v<X>) return static_cast<tensor_t<X>&>(by);
+  else return static_cast<tensor_t<X>&&>(by);
+}
+
 [[noreturn]] TENET_COLD inline void throw_unnamed(std::size_t count, std::string_view names, std::string_view before) {
   throw Error(text({"module: ", count, " parameter(s) of this struct are not named in TENET_MODULE(", names,
                     "); the first stands after member '", before, "'"}));
@@ -106,7 +122,7 @@ class Module : public ModuleBase {
   decltype(auto) operator()(A&&... a) {
     if constexpr (requires { self().forward(std::forward<A>(a)...); }) {
       if (!state::call_observer) return self().forward(std::forward<A>(a)...);
-      return observed(self().forward(std::forward<A>(a)...));
+      return observed(std::index_sequence_for<A...>(), std::forward<A>(a)...);
     } else {
       static_assert(detail::never<Self>, "this module has no forward() that takes these arguments");
     }
@@ -294,9 +310,14 @@ class Module : public ModuleBase {
     return out;
   }
 
-  template <class R>
-  R observed(R result) {
-    if constexpr (TensorLike<R>) state::call_observer->called(&self(), result);
+  template <std::size_t... I, class... A>
+  TENET_COLD auto observed(std::index_sequence<I...>, A&&... a) {
+    AnyTensor arguments[] = {detail::as_argument(a)..., AnyTensor()};
+    state::call_observer->calling(&self(), arguments, sizeof...(A));
+    auto result = self().forward(detail::replaced(std::forward<A>(a), arguments[I])...);
+    AnyTensor none;
+    if constexpr (TensorLike<decltype(result)>) state::call_observer->called(&self(), result);
+    else state::call_observer->called(&self(), none);
     return result;
   }
 

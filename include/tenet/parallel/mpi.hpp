@@ -178,6 +178,7 @@ class MpiCommunicator {
   TENET_TAG static MPI_Datatype type() {
     if constexpr (std::same_as<T, float>) return MPI_FLOAT;
     else if constexpr (std::same_as<T, double>) return MPI_DOUBLE;
+    else if constexpr (std::same_as<T, bfloat16>) return MPI_UINT16_T;
     else return MPI_INT64_T;
   }
   TENET_TAG void check_rank(const char* op, int rank) const {
@@ -338,7 +339,7 @@ class MpiCommunicator {
   std::vector<std::optional<Header>> headers_;  // taken before their time
   std::vector<bool> told_;                      // the ranks that are known to know of the failure
   std::string failure_;
-  std::tuple<std::vector<float>, std::vector<double>, std::vector<std::int64_t>> scratch_;
+  std::tuple<std::vector<float>, std::vector<double>, std::vector<std::int64_t>, std::vector<bfloat16>> scratch_;
 };
 
 inline namespace TENET_CONFIG {

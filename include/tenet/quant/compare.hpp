@@ -39,7 +39,9 @@ struct OutputObserver final : nn::CallObserver {
   OutputObserver(const OutputObserver&) = delete;
   OutputObserver& operator=(const OutputObserver&) = delete;
   ~OutputObserver() { state::call_observer = outer; }
-  void called(const void* module, const AnyTensor& result) override { calls.emplace_back(module, result); }
+  void called(const void* module, AnyTensor& result) override {
+    if (result) calls.emplace_back(module, result);
+  }
 };
 
 /// A module with its name in the model, and its weight's format and size.
