@@ -42,9 +42,4 @@ inline std::vector<float> continued_on_threads(int ranks, const std::string& pat
   return losses;
 }
 
-/// Appends `more`; checks all when there are 50.
-inline void append(std::vector<float>& losses, const std::vector<float>& more) {
-  losses.insert(losses.end(), more.begin(), more.end());
-}
-
 }  // namespace tenet::test

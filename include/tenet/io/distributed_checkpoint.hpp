@@ -10,6 +10,8 @@
 #include <tenet/core/random.hpp>
 #include <tenet/io/checkpoint.hpp>
 
+#include <array>
+
 namespace tenet {
 inline namespace TENET_CONFIG {
 
@@ -66,6 +68,20 @@ inline std::vector<std::int64_t> generators_of(const TensorFile& file) {
   return numbers_of(file, generator_name, 2);
 }
 
+/// Throws Error on every rank unless all have read the same moment of a training.
+template <class C>
+void check_same_file(C& comm, const TensorFile& file, const TrainingProgress& progress,
+                     const std::vector<std::int64_t>& generators) {
+  std::int64_t elements = 0;
+  for (const auto& entry : file.tensors) elements += entry.second.numel();
+  const std::array<std::int64_t, 5> mine{progress.epoch, progress.batch, generators[0], generators[1], elements};
+  std::vector<std::array<std::int64_t, 5>> all(std::size_t(comm.size()));
+  comm.all_gather(&mine, all.data(), sizeof mine, "what the file holds");
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] != all[0]) throw Error(text({"load_training: rank ", r, " has read another file than rank 0"}));
+  }
+}
+
 }  // namespace detail
 
 /// Writes all that a training needs to go on: model, optimizer, progress and each rank's default generator. Rank 0
@@ -103,16 +119,11 @@ requires DistributedModel<D, O> TrainingProgress load_training(D& model, O& opti
       generators = detail::generators_of(file);
     });
   });
-  std::int64_t mine[] = {
-      progress.epoch, progress.batch, generators[0], generators[1], std::int64_t(file.tensors.size()), 0};
-  for (const auto& entry : file.tensors) mine[5] += entry.second.numel();
-  std::int64_t first[std::size(mine)];
-  std::memcpy(first, mine, sizeof mine);
-  comm.broadcast(first, sizeof first, 0, "what the file is");
+  detail::check_same_file(comm, file, progress, generators);
   detail::on_all_ranks(comm, "load_training", [&] {
     detail::about("load_training", path, [&] {
-      if (std::memcmp(mine, first, sizeof mine) != 0) throw Error("this is not the file that rank 0 has read");
-      detail::load_both(file, model, optimizer, [&](const NamedTensors& s) { model.load_state_dict(optimizer, s); });
+      detail::load_both(file, model, optimizer,
+                        [&](const NamedTensors& state) { model.load_state_dict(optimizer, state); });
     });
   });
   default_generator().set_state(detail::generator_for(comm.rank(), generators));
