@@ -76,6 +76,23 @@ TEST(DataLoader, ShufflesByItsSeedAndEpoch) {
   EXPECT_EQ(epoch(again)[0], first);
 }
 
+TEST(DataLoader, GoesOnInTheMiddleOfAnEpoch) {
+  for (const int workers : {0, 2}) {
+    DataLoader loader(pairs(11), {.batch_size = 2, .shuffle = true, .workers = workers});
+    epoch(loader);
+    const auto whole = epoch(loader), next = epoch(loader);
+    for (const std::int64_t batches : {0, 1, 5, 6, 7}) {
+      loader.set_epoch(1, batches);
+      const auto rest = epoch(loader);
+      EXPECT_EQ(rest, std::vector<Indices>(whole.begin() + std::min<std::ptrdiff_t>(batches, 6), whole.end()));
+      EXPECT_EQ(epoch(loader), next);
+    }
+    loader.set_epoch(1, std::int64_t(1) << 62);
+    EXPECT_TRUE(epoch(loader).empty());
+    EXPECT_THROW(loader.set_epoch(0, -1), Error);
+  }
+}
+
 TEST(DataLoader, WorkersDoNotChangeTheStream) {
   DataLoader reference(pairs(101), {.batch_size = 4, .shuffle = true});
   const auto first = epoch(reference), second = epoch(reference);
