@@ -148,6 +148,9 @@ TEST(Sharded, UnitsAreClosedAndErrorsTell) {
     optim::SGD(fsdp.parameters(), {.lr = 0.1}).step();
     expect_contains(message([&] { y.sum().backward(); }), "was changed in place");
     EXPECT_THROW(fsdp(x).sum().backward({.create_graph = true}), NotImplemented);
+    model.zero_grad();
+    fsdp(x).sum().backward();
+    EXPECT_EQ(model.bias.grad().item(), 1);  // nothing is left of the gradients that failed
 
     Pair pair;
     parallel::FullyShardedDataParallel sharded(pair, comm);

@@ -119,10 +119,12 @@ class Shard {
   template <class S>
   TENET_TAG AnyTensor reduce_as(AnyTensor gradient, double share) {
     const std::int64_t block = part_ + 1;
-    Tensor<S> all = zeros<S>({comm_->size() * block});
+    Tensor<S> all = empty<S>({comm_->size() * block});
     for (int r = 0; r < comm_->size(); ++r) {
       S* const to = all.data() + r * block;
-      detail::pack(gradient, range(r).begin, range(r).size, share, to);
+      const detail::Range part = range(r);
+      detail::pack(gradient, part.begin, part.size, share, to);
+      std::fill(to + part.size, to + part_, S(0));
       to[part_] = S(gradient.defined());
     }
     gradient = {};

@@ -73,10 +73,12 @@ struct UnitPass final : Pass {
   std::vector<AnyTensor> arguments;  // leaves of those that a gradient is wanted of
 
   void backward(const AnyTensor& gradient, AnyTensor* out) override {
-    if (output.requires_grad()) {
-      const typename ShardedModel<C>::Use use(*model, *unit);
-      dispatch_floating(FullyShardedName::name, output.dtype(),
-                        [&]<class T>(T) { Tensor<T>(output).backward(Tensor<T>(gradient), {.retain_graph = true}); });
+    try {
+      run(gradient);
+    } catch (...) {  // what it left in the leaves is no gradient of the next one
+      for (const AnyTensor& leaf : arguments) leaf.zero_grad();
+      for (const std::size_t i : unit->shards) model->shards[i].whole().zero_grad();
+      throw;
     }
     for (const AnyTensor& leaf : arguments) *out++ = take_gradient(leaf);
     for (const std::size_t i : unit->shards) {
@@ -84,6 +86,14 @@ struct UnitPass final : Pass {
       if (s.shard().requires_grad()) *out = s.reduce(take_gradient(s.whole()), share);
       ++out;
     }
+  }
+
+ private:
+  void run(const AnyTensor& gradient) {
+    if (!output.requires_grad()) return;
+    const typename ShardedModel<C>::Use use(*model, *unit);
+    dispatch_floating(FullyShardedName::name, output.dtype(),
+                      [&]<class T>(T) { Tensor<T>(output).backward(Tensor<T>(gradient), {.retain_graph = true}); });
   }
 };
 
