@@ -25,13 +25,12 @@ std::vector<float> train(int ranks, int stage, Kind kind) {
 void check_training(int ranks, Kind kind) {
   const std::vector<float> losses = train(ranks, 3, kind);
   test::expect_close(losses, test::single_worker_losses(kind));
-  for (const int stage : {1, 2}) EXPECT_EQ(train(ranks, stage, kind), losses);
+  for (const int stage : {1, 2}) EXPECT_EQ(train(ranks, stage, kind), losses);  // the same sums, bit by bit
 }
 TEST(Sharded, TrainsAsOneWorkerDoes) {
   check_training(2, Kind::sgd);
   check_training(4, Kind::sgd);
   check_training(4, Kind::adamw);
-  EXPECT_EQ(train(4, 3, Kind::adamw), train(4, 3, Kind::adamw));
 }
 
 TEST(Sharded, GradientsAreThoseOfReplicas) {
@@ -45,6 +44,7 @@ TEST(Sharded, ClipsByTheNormOfAllRanks) {
 }
 
 TEST(Sharded, ARankHoldsItsShare) {
+  if (TENET_SANITIZED) GTEST_SKIP() << "nothing is cached";
   run_threads(4, [](auto& comm) { test::check_memory(comm, 4); });
 }
 
