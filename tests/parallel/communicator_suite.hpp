@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <tenet/parallel/communicator.hpp>
+#include <tenet/parallel/mesh.hpp>
 
 #include <numeric>
 #include <vector>
+
+#include "message.hpp"
 
 namespace tenet::test {
 
@@ -91,6 +94,64 @@ void check_communicator(C& comm) {
   EXPECT_THROW(comm.send(&big, 8, size), IndexError);
   EXPECT_THROW(comm.recv(&big, 8, -1), IndexError);
   EXPECT_THROW(comm.broadcast(&big, 8, size), IndexError);
+}
+
+/// Groups of a communicator work beside each other and beside the whole.
+template <parallel::Communicator C>
+void check_split(C& comm) {
+  const int rank = comm.rank(), size = comm.size();
+  // Even and odd ranks, the last one first.
+  C group = comm.split(rank % 2, -rank, "parity");
+  const int members = (size + 1 - rank % 2) / 2;
+  ASSERT_EQ(group.size(), members);
+  ASSERT_EQ(group.rank(), members - 1 - rank / 2);
+  for (int r = 0; r < members; ++r) EXPECT_EQ(group.world_rank(r), 2 * (members - 1 - r) + rank % 2);
+  EXPECT_EQ(comm.world_rank(rank), rank);
+  EXPECT_THROW(group.world_rank(members), IndexError);
+  // As often as its rank says: the groups need not keep step.
+  for (int i = 0; i < 3 + 5 * (rank % 2); ++i) {
+    std::vector<float> v = sensitive(group.rank(), 1000);
+    group.all_reduce(v.data(), 1000);
+    EXPECT_EQ(v, sensitive_sum(members, 1000));
+    int who = -1;
+    const int me = rank;
+    group.send(&me, sizeof me, (group.rank() + 1) % members);
+    const int before = (group.rank() + members - 1) % members;
+    group.recv(&who, sizeof who, before);
+    EXPECT_EQ(who, group.world_rank(before));
+    group.barrier();
+  }
+  C alone = group.split(group.rank());
+  EXPECT_EQ(alone.size(), 1);
+  EXPECT_EQ(alone.world_rank(0), rank);
+  C same = comm.split(7);
+  EXPECT_EQ(same.rank(), rank);
+  std::int64_t n = 1;
+  alone.all_reduce(&n, 1);
+  group.all_reduce(&n, 1);
+  same.all_reduce(&n, 1);
+  EXPECT_EQ(n, ((size + 1) / 2) * ((size + 1) / 2) + (size / 2) * (size / 2));
+  EXPECT_THROW(comm.split(-1), Error);
+}
+
+template <parallel::Communicator C>
+void check_mesh(C& comm) {
+  const int rank = comm.rank(), size = comm.size();
+  const int tensor = size % 2 ? 1 : 2, pipeline = size % 4 ? 1 : 2;
+  const parallel::MeshOptions options{.data = size / (tensor * pipeline), .pipeline = pipeline, .tensor = tensor};
+  parallel::Mesh mesh(comm, options);
+  EXPECT_EQ(mesh.data.size(), options.data);
+  EXPECT_EQ(mesh.pipeline.size(), options.pipeline);
+  EXPECT_EQ(mesh.tensor.size(), options.tensor);
+  EXPECT_EQ((mesh.data.rank() * pipeline + mesh.pipeline.rank()) * tensor + mesh.tensor.rank(), rank);
+  EXPECT_EQ(mesh.tensor.world_rank(0), rank - rank % tensor);
+  EXPECT_EQ(mesh.data.world_rank(0), rank % (tensor * pipeline));
+  EXPECT_EQ(message([&] { parallel::Mesh wrong(comm, {.data = size, .pipeline = 1, .tensor = 3}); }),
+            text({"mesh: expected data x pipeline x tensor = ", size, " ranks, got ", size, " x 1 x 3"}));
+  EXPECT_THROW(parallel::Mesh(comm, {.data = -size, .pipeline = -1}), Error);
+  if (size == 1) return;
+  EXPECT_EQ(message([&] { parallel::Mesh wrong(comm, {.data = rank ? 1 : size, .tensor = rank ? size : 1}); }),
+            text({"mesh: rank 0 has ", size, " x 1 x 1, rank 1 has 1 x 1 x ", size}));
 }
 
 }  // namespace tenet::test

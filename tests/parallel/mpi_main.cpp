@@ -20,6 +20,13 @@ TEST(Mpi, DoesWhatACommunicatorDoes) {
   run_mpi([](auto& comm) { test::check_communicator(comm); });
 }
 
+TEST(Mpi, Splits) {
+  run_mpi([](auto& comm) {
+    test::check_split(comm);
+    test::check_mesh(comm);
+  });
+}
+
 TEST(Mpi, Trains) {
   run_mpi([](auto& comm) {
     const std::vector<float> losses = test::distributed_losses(comm);
@@ -70,6 +77,14 @@ void fail(std::string_view how, parallel::MpiCommunicator& comm) {
   } else if (how == "hang") {
     if (last) std::this_thread::sleep_for(std::chrono::hours(1));
     comm.barrier("end of epoch");
+  } else if (how.starts_with("group")) {
+    // Rank 1 is alone.
+    auto group = comm.split(comm.rank() % 2);
+    if (last && how == "group_throw") throw ShapeError("boom");
+    if (last && how == "group_sizes") group.all_reduce(data, 4);
+    if (last && how == "group_hang") std::this_thread::sleep_for(std::chrono::hours(1));
+    if (comm.rank() == 0) group.barrier("stage");
+    if (comm.rank() == 1) comm.barrier();
   } else if (how == "die") {
     if (last) std::abort();
     comm.barrier();

@@ -20,6 +20,15 @@ TEST(RunThreads, DoesWhatACommunicatorDoes) {
   for (const int n : {1, 2, 3, 4, 8}) run_threads(n, [](auto& comm) { test::check_communicator(comm); });
 }
 
+TEST(RunThreads, Splits) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    run_threads(n, [](auto& comm) {
+      test::check_split(comm);
+      test::check_mesh(comm);
+    });
+  }
+}
+
 TEST(RunThreads, RanksStartWithTheCallersStateAndEqualNumbers) {
   manual_seed(5);
   const GeneratorState before = default_generator().state();
@@ -137,6 +146,43 @@ TEST(RunThreads, ARankThatHangsIsNamed) {
   EXPECT_TRUE(text.find("barrier (end of epoch): rank 0 waited 0.2 s for rank 1") != std::string::npos ||
               text.find("recv: rank 1 waited 0.2 s for rank 0") != std::string::npos)
       << text;
+}
+
+/// What each rank sees when rank 3 goes its own way in the group of the odd ones of 4; all must see the same.
+template <class F>
+std::string failure_in_a_group(const F& f) {
+  std::vector<std::string> seen(4);
+  message([&] {
+    run_threads(4,
+                [&](auto& comm) {
+                  auto odd = comm.split(comm.rank() % 2);
+                  if (comm.rank() == 3) return f(odd);
+                  seen[std::size_t(comm.rank())] = message([&] {
+                    // Ranks 0 and 2 do not know of it, and would wait for ever.
+                    odd.barrier("group");
+                    if (comm.rank() != 1) comm.barrier("all");
+                  });
+                  throw Error("late");
+                },
+                {.timeout = 0.3});
+  });
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_EQ(seen[0], seen[2]);
+  return seen[0];
+}
+
+TEST(RunThreads, AFailureInAGroupEndsAllAndNamesTheRank) {
+  EXPECT_EQ(failure_in_a_group([](auto&) { throw Error("boom"); }), "rank 3 failed: boom");
+  // Whoever notices first says so.
+  expect_contains(failure_in_a_group([](auto&) {}), " waits for rank 3, which has ended");
+  expect_contains(failure_in_a_group([](auto&) { std::this_thread::sleep_for(std::chrono::milliseconds(600)); }),
+                  " waited 0.3 s for rank 3");
+  EXPECT_EQ(failure_in_a_group([](auto& odd) {
+              char data[4] = {};
+              EXPECT_THROW(odd.broadcast(data, 4, 1), Error);
+            }),
+            "communicator: the ranks disagree: rank 1 is in barrier (group), rank 3 is in broadcast of 4 bytes from "
+            "rank 3");
 }
 
 TEST(RunThreads, RefusesOptionsOutOfRange) {

@@ -129,6 +129,66 @@ TEST(Shrink, WalksSequentials) {
   EXPECT_EQ(prune::shrink(single), 0);
 }
 
+/// Gives a batch normalization weights and statistics unlike those of a new one; channel 0 is scaled by 0.
+template <class Norm>
+void disturb(Norm& norm) {
+  Generator generator(5);
+  const auto numbers = [&] { return rand<double>({norm.num_features}, generator); };
+  norm.weight = nn::Parameter<double>(numbers() + 0.5);
+  norm.weight.data()[0] = 0;
+  norm.bias = nn::Parameter<double>(numbers() - 0.5);
+  norm.running_mean = nn::Buffer<double>(numbers() * 2);
+  norm.running_var = nn::Buffer<double>(numbers() + 0.1);
+}
+
+TEST(Shrink, BatchNormalizationsLoseChannelsToo) {
+  nn::Sequential net{nn::Conv2d<double>(1, 6, 3), nn::BatchNorm2d<double>(6), nn::ReLU(),    nn::MaxPool2d(2),
+                     nn::Conv2d<double>(6, 4, 2), nn::BatchNorm2d<double>(4), nn::Flatten(), nn::Linear<double>(16, 8),
+                     nn::BatchNorm1d<double>(8),  nn::Linear<double>(8, 2)};
+  disturb(net.get<1>());
+  disturb(net.get<8>());
+  net.get<5>().fold();
+  net.eval();
+  std::fill_n(net.get<0>().weight.data() + 9, 9, 0.0);  // channel 1
+  std::fill_n(net.get<4>().weight.data() + 24, 24, 0.0);
+  const auto before = answer(net);
+  EXPECT_EQ(prune::shrink(net), 2 + 1 + 1);
+  EXPECT_EQ(net.get<1>().num_features, 4);
+  EXPECT_EQ(net.get<1>().running_var.shape(), (Shape{4}));
+  EXPECT_TRUE(net.get<1>().weight.requires_grad());
+  EXPECT_EQ(net.get<8>().bias.shape(), (Shape{7}));
+  EXPECT_LT(difference(answer(net), before), 1e-12);
+  net.train();
+  answer(net);  // still trains
+}
+
+TEST(Shrink, ChannelsStayBeforeStatisticsOfABatchOrOfFeatures) {
+  nn::Sequential batch{nn::Linear<double>(4, 3), nn::BatchNorm1d<double>(3, {.track_running_stats = false}),
+                       nn::Linear<double>(3, 2)};
+  nn::Sequential features{nn::Conv2d<double>(1, 3, 2), nn::Flatten(), nn::BatchNorm1d<double>(12),
+                          nn::Linear<double>(12, 2)};
+  prune::ln_structured(batch.get<0>(), {.amount = 2});
+  prune::ln_structured(features.get<0>(), {.amount = 2});
+  EXPECT_EQ(prune::shrink(batch), 0);
+  EXPECT_EQ(prune::shrink(features), 0);
+  EXPECT_THROW(prune::shrink(batch.get<0>(), batch.get<2>(), batch.get<1>()), Error);
+}
+
+TEST(Shrink, TakesABatchNormalizationThatIsNamed) {
+  struct Normed : nn::Module<Normed> {
+    nn::Conv2d<double> a{1, 4, 3}, b{4, 2, 3};
+    nn::BatchNorm2d<double> norm{4};
+    TENET_MODULE(a, norm, b)
+    Tensor<double> forward(const Tensor<double>& x) { return b(relu(norm(a(x)))); }
+  } net;
+  disturb(net.norm);
+  net.eval();
+  const auto before = answer(net);
+  EXPECT_EQ(prune::shrink(net.a, net.b, net.norm, nn::ReLU()), 1);
+  EXPECT_EQ(net.norm.num_features, 3);
+  EXPECT_LT(difference(answer(net), before), 1e-12);
+}
+
 TEST(Shrink, RefusesWhatDoesNotFit) {
   Net net = pruned_net();
   EXPECT_EQ(test::message<ShapeError>([&] { prune::shrink(net.conv1, net.fc2); }),

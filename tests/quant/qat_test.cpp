@@ -108,7 +108,7 @@ TEST(Qat, RefusesWhatItCannotTrain) {
   EXPECT_THROW(quant::prepare_qat_<nn::Linear>(other, {.names = {"conv"}}), Error);
 }
 
-TEST(Compare, TellsTheErrorAndTheSizeOfEachLayer) {
+TEST(Compare, TellsTheErrorTheSizeAndTheTimeOfEachLayer) {
   Net net;
   auto q = quant::quantize_dynamic<nn::Linear>(net);
   const std::vector<Tensor<float>> data{randn<float>({4, 1, 6, 6}), randn<float>({4, 1, 6, 6})};
@@ -130,9 +130,33 @@ TEST(Compare, TellsTheErrorAndTheSizeOfEachLayer) {
   EXPECT_NEAR(c.total.sqnr, 10 * std::log10(signal / noise), 1e-6);
   EXPECT_NEAR(c.layers[1].sqnr, c.total.sqnr, 1e-9);
   EXPECT_GT(c.total.sqnr, 25);
+  for (const auto& row : {c.layers[0], c.layers[1], c.total}) {
+    EXPECT_NE(row.seconds, 0);
+    EXPECT_NE(row.reference_seconds, 0);
+  }
   const std::string table = c.str();
+  EXPECT_NE(table.find("ms  float ms"), std::string::npos) << table;
   EXPECT_NE(table.find("fc     int8"), std::string::npos) << table;
   EXPECT_NE(table.find("model"), std::string::npos) << table;
+}
+
+TEST(Compare, TakesModulesThatGiveNoTensor) {
+  struct Twice : nn::Module<Twice> {
+    nn::Linear<> fc{2, 2};
+    TENET_MODULE(fc)
+    std::pair<Tensor<float>, Tensor<float>> forward(const Tensor<float>& x) { return {fc(x), fc(x)}; }
+  };
+  struct Sum : nn::Module<Sum> {
+    Twice twice;
+    TENET_MODULE(twice)
+    Tensor<float> forward(const Tensor<float>& x) {
+      const auto [a, b] = twice(x);
+      return a + b;
+    }
+  } net;
+  const auto c = quant::compare(net, net, std::vector{ones({1, 2})});
+  ASSERT_EQ(c.layers.size(), 1u);
+  EXPECT_TRUE(std::isinf(c.total.sqnr));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // Types of tensors are static, so results stay Tensor<float>. What runs low rounds its operands to the low type and
 // sums their products in float; a result is not rounded. This is the policy, PyTorch's for the CPU:
 //
-//   low     matmul (and what is made of it, as einsum), linear, conv2d
+//   low     matmul (and what is made of it, as einsum and attention), linear, conv2d
 //   float   all the rest: softmax, losses, norms, reductions, exp, log, pow, ...
 //   widest  operations of several tensors, as cat, stack, where: their operands are of one type already
 //

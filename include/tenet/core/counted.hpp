@@ -37,7 +37,7 @@ class Ref {
     return *this;
   }
   TENET_TAG ~Ref() {
-    if (p_ && p_->count.drop()) p_->destroy();
+    if (p_) let_go(p_);
   }
 
   /// Takes over a reference that the caller owns.
@@ -60,6 +60,10 @@ class Ref {
   TENET_TAG explicit operator bool() const { return p_ != nullptr; }
 
  private:
+  // Out of line: handles die everywhere, and this would be most of the code there.
+  TENET_TAG TENET_NOINLINE static void let_go(X* p) {
+    if (p->count.drop()) p->destroy();
+  }
   X* p_ = nullptr;
 };
 

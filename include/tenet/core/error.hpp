@@ -46,30 +46,49 @@ struct NotImplemented : Error {
 
 inline namespace TENET_CONFIG {
 
-/// One piece of an error text: a string, a number, or a value with `str()` (a shape, a type).
-struct Piece {
-  std::string text;
-  Piece(const char* s) : text(s) {}
-  Piece(std::string s) : text(std::move(s)) {}
-  Piece(std::string_view s) : text(s) {}
-  Piece(std::integral auto v) : text(std::to_string(v)) {}
-  Piece(std::floating_point auto v) : text(number(double(v))) {}
+/// One piece of an error text: a string, a number, or a value with `str()` (a shape, a type). It looks at its value and
+/// owns nothing, so that the many places that throw cost little code.
+class Piece {
+ public:
+  Piece(const char* s) : Piece(std::string_view(s)) {}
+  Piece(const std::string& s) : Piece(std::string_view(s)) {}
+  Piece(std::string_view s) : object_(s.data()), size_(s.size()), append_(append_chars) {}
+  Piece(std::signed_integral auto v) : signed_(v), append_(append_signed) {}
+  Piece(std::unsigned_integral auto v) : unsigned_(v), append_(append_unsigned) {}
+  Piece(std::floating_point auto v) : real_(double(v)), append_(append_real) {}
   template <class X>
   requires requires(const X& x) { std::string(x.str()); }
-  Piece(const X& x) : text(x.str()) {}
+  Piece(const X& x)
+      : object_(&x), append_([](std::string& to, const Piece& p) { to += static_cast<const X*>(p.object_)->str(); }) {}
+
+  void append_to(std::string& to) const { append_(to, *this); }
 
  private:
-  static std::string number(double v) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.7g", v);  // 0.1f as 0.1
-    return digits;
+  TENET_COLD static void append_chars(std::string& to, const Piece& p) {
+    to.append(static_cast<const char*>(p.object_), p.size_);
   }
+  TENET_COLD static void append_signed(std::string& to, const Piece& p) { to += std::to_string(p.signed_); }
+  TENET_COLD static void append_unsigned(std::string& to, const Piece& p) { to += std::to_string(p.unsigned_); }
+  TENET_COLD static void append_real(std::string& to, const Piece& p) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.7g", p.real_);  // 0.1f as 0.1
+    to += digits;
+  }
+
+  union {
+    const void* object_;
+    std::int64_t signed_;
+    std::uint64_t unsigned_;
+    double real_;
+  };
+  std::size_t size_ = 0;
+  void (*append_)(std::string& to, const Piece& p);
 };
 
 /// Joins pieces: `throw ShapeError(text({"view: cannot see ", a, " as ", b}))`.
 TENET_COLD inline std::string text(std::initializer_list<Piece> pieces) {
   std::string all;
-  for (const Piece& p : pieces) all += p.text;
+  for (const Piece& p : pieces) p.append_to(all);
   return all;
 }
 

@@ -24,6 +24,7 @@ inline constinit std::atomic<int> thread_count{0};  // 0: what OpenMP would take
 inline constinit std::atomic<bool> forked{false};
 inline constinit thread_local bool serial = false;
 inline constinit thread_local int thread_limit = 0;  // 0: none
+inline constinit thread_local bool team_awake = false;
 }  // namespace state
 
 inline namespace TENET_CONFIG {
@@ -103,6 +104,7 @@ TENET_NOINLINE inline void run_pieces(std::int64_t pieces, void (*piece)(void*, 
   const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
   if (team > 1 && may_fork_team()) {
     FirstException first;
+    state::team_awake = true;
 #pragma omp parallel for schedule(static) num_threads(int(team))
     for (std::int64_t i = 0; i < pieces; ++i) {
       try {
@@ -116,6 +118,14 @@ TENET_NOINLINE inline void run_pieces(std::int64_t pieces, void (*piece)(void*, 
   }
 #endif
   for (std::int64_t i = 0; i < pieces; ++i) piece(context, i);
+}
+
+/// Ends the threads of this thread's team, if it has worked since: they would wait for the next operation by spinning,
+/// on cores that other threads are about to use. The next operation starts them anew.
+inline void rest_team() {
+#if TENET_OPENMP
+  if (std::exchange(state::team_awake, false) && may_fork_team()) omp_pause_resource_all(omp_pause_soft);
+#endif
 }
 
 }  // namespace detail

@@ -35,7 +35,7 @@ class DataLoader {
   using Batch = batch_t<D>;
 
   /// Throws Error unless batch_size and prefetch are positive and workers is in [0, max_threads].
-  TENET_TAG explicit DataLoader(D dataset, const DataLoaderOptions& options = {})
+  TENET_TAG TENET_COLD explicit DataLoader(D dataset, const DataLoaderOptions& options = {})
       : dataset_(std::move(dataset)), options_(options) {
     if (options.batch_size < 1 || options.prefetch < 1 || options.workers < 0 || options.workers > max_threads) {
       throw Error(text({"data_loader: expected batch_size >= 1, prefetch >= 1 and 0 to ", max_threads, " workers, got ",
@@ -121,7 +121,7 @@ class DataLoader {
     std::unique_ptr<Epoch> epoch_;
   };
 
-  TENET_TAG Iterator begin() {
+  TENET_TAG TENET_COLD Iterator begin() {
     const std::uint64_t epoch = epoch_++;
     const std::int64_t n = dataset_.size();
     Tensor<std::int64_t> order = options_.shuffle ? random_order(n, options_.seed, epoch) : sequential_order(n);

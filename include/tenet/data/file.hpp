@@ -32,7 +32,7 @@ struct CloseFile {
 };
 
 /// Opens a regular file for reading and tells its size; throws Error.
-inline std::unique_ptr<std::FILE, CloseFile> open_file(const std::string& path, std::uint64_t& size) {
+TENET_COLD inline std::unique_ptr<std::FILE, CloseFile> open_file(const std::string& path, std::uint64_t& size) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rbe"));
   struct stat status {};
   if (!file || ::fstat(::fileno(file.get()), &status) != 0) {

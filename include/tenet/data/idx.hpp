@@ -19,7 +19,7 @@ template <ByteSource S>
 }
 
 template <ByteSource S>
-void read_exactly(S& source, void* to, std::size_t n, const char* what) {
+TENET_COLD void read_exactly(S& source, void* to, std::size_t n, const char* what) {
   const std::size_t got = source.read(to, n);
   if (got != n) bad_idx(source, text({"expected ", n, " bytes of ", what, ", the file ends after ", got}));
 }
@@ -65,7 +65,7 @@ struct IdxHeader {
 
 /// Reads the header, and compares the sizes it claims with what the source can hold.
 template <ByteSource S>
-IdxHeader read_idx_header(S& source) {
+TENET_COLD IdxHeader read_idx_header(S& source) {
   unsigned char magic[4];
   read_exactly(source, magic, 4, "magic number");
   if (magic[0] == 0x1F && magic[1] == 0x8B) {
@@ -125,7 +125,7 @@ void read_elements(S& source, T* to, std::int64_t n) {
 /// Nothing is allocated for sizes that the stream cannot hold. Throws FormatError, which names the file and
 /// what was expected, unless the stream is one whole IDX file of element type T.
 template <Element T, ByteSource S>
-Tensor<T> read_idx(S& source) {
+TENET_COLD Tensor<T> read_idx(S& source) {
   const detail::IdxHeader header = detail::read_idx_header(source);
   if (!detail::idx_holds<T>(header.code)) {
     detail::bad_idx(source, text({"expected elements of ", tenet::name(dtype_of<T>), ", got ",

@@ -66,7 +66,7 @@ inline namespace TENET_CONFIG {
 namespace detail {
 
 /// `name` in the folder `root`, or name.gz there.
-inline std::string find_mnist(const std::string& root, const std::string& name) {
+TENET_COLD inline std::string find_mnist(const std::string& root, const std::string& name) {
   const std::string plain = root + "/" + name, compressed = plain + ".gz";
   for (const std::string& path : {plain, compressed}) {
     if (::access(path.c_str(), F_OK) == 0) return path;
@@ -77,7 +77,7 @@ inline std::string find_mnist(const std::string& root, const std::string& name) 
 }  // namespace detail
 }  // namespace TENET_CONFIG
 
-TENET_TAG inline MNIST::MNIST(const std::string& root, bool train, Normalization normalization) {
+TENET_TAG TENET_COLD inline MNIST::MNIST(const std::string& root, bool train, Normalization normalization) {
   const std::string part = root.empty() ? "." : root, prefix = train ? "train" : "t10k";
   const std::string image_file = detail::find_mnist(part, prefix + "-images-idx3-ubyte");
   const std::string label_file = detail::find_mnist(part, prefix + "-labels-idx1-ubyte");

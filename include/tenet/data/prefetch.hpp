@@ -21,7 +21,7 @@ class Prefetcher {
   using Item = std::invoke_result_t<const Make&, std::int64_t>;
 
   /// Throws Error when the system refuses a thread.
-  TENET_TAG Prefetcher(Make make, std::int64_t count, std::int64_t workers, std::int64_t ahead)
+  TENET_TAG TENET_COLD Prefetcher(Make make, std::int64_t count, std::int64_t workers, std::int64_t ahead)
       : make_(std::move(make)), count_(count), slots_(std::size_t(ahead < count ? ahead : count)) {
     const std::int64_t useful = workers < count ? workers : count;
     try {
@@ -83,7 +83,7 @@ class Prefetcher {
     }
   }
 
-  TENET_TAG void stop() {
+  TENET_TAG TENET_COLD void stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;

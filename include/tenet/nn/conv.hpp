@@ -25,7 +25,7 @@ struct Conv2d : Module<Conv2d<T>> {
   Conv2dOptions options;
   TENET_MODULE(weight, bias)
 
-  TENET_TAG Conv2d(std::int64_t in, std::int64_t out, Pair kernel_size, Conv2dOptions o = {}) : options(o) {
+  TENET_TAG TENET_COLD Conv2d(std::int64_t in, std::int64_t out, Pair kernel_size, Conv2dOptions o = {}) : options(o) {
     if (o.groups < 1 || in % o.groups || out % o.groups) {
       throw ShapeError(text({"Conv2d: ", o.groups, " groups do not divide ", in, " and ", out, " channels"}));
     }

@@ -20,7 +20,7 @@ struct Linear : Module<Linear<T>> {
   Parameter<T> bias;
   TENET_MODULE(weight, bias)
 
-  TENET_TAG Linear(std::int64_t in, std::int64_t out, LinearOptions options = {})
+  TENET_TAG TENET_COLD Linear(std::int64_t in, std::int64_t out, LinearOptions options = {})
       : weight(init::layer_default<T>({out, in}, double(in))) {
     if (options.bias) bias = Parameter<T>(init::layer_default<T>({out}, double(in)));
   }

@@ -105,8 +105,31 @@ decltype(auto) replaced(X&& x, AnyTensor& by) {  // a handle has no members of i
   else return static_cast<tensor_t<X>&&>(by);
 }
 
-[[noreturn]] TENET_COLD inline void throw_unnamed(std::size_t count, std::string_view names, std::string_view before) {
-  throw Error(text({"module: ", count, " parameter(s) of this struct are not named in TENET_MODULE(", names,
+struct Member {
+  std::string_view name;
+  const void *begin, *end;
+};
+
+/// Throws Error if one of the parameters in the bytes of `object` lies in no member. `names` is what TENET_MODULE says.
+TENET_COLD inline void check_complete(const void* object, std::size_t bytes, const char* names,
+                                      const std::vector<Member>& members) {
+  std::size_t unnamed = 0;
+  std::string_view before = "(none)";
+  const auto* begin = static_cast<const unsigned char*>(object);
+  for (std::size_t o = 0; o + sizeof(StateTag) <= bytes; o += alignof(StateTag)) {
+    const void* at = begin + o;
+    std::uintptr_t v;
+    std::memcpy(&v, at, sizeof v);
+    if (v != StateTag::at(at)) continue;
+    const Member* nearest = nullptr;  // of those that begin before
+    for (const Member& m : members) {
+      if (m.begin <= at && (!nearest || nearest->begin < m.begin)) nearest = &m;
+    }
+    if (nearest && at < nearest->end) continue;
+    if (!unnamed++ && nearest) before = nearest->name;
+  }
+  if (!unnamed) return;
+  throw Error(text({"module: ", unnamed, " parameter(s) of this struct are not named in TENET_MODULE(", names,
                     "); the first stands after member '", before, "'"}));
 }
 
@@ -129,13 +152,13 @@ class Module : public ModuleBase {
   }
 
   /// The tensors that train, each once. Throws Error if a parameter of the struct is not named in TENET_MODULE.
-  std::vector<AnyTensor> parameters() {
+  TENET_COLD std::vector<AnyTensor> parameters() {
     std::vector<AnyTensor> out;
     for (auto& entry : named_parameters()) out.push_back(std::move(entry.second));
     return out;
   }
   /// The same with names, "conv1.weight"; a tied one under the first of its names.
-  StateDict named_parameters() {
+  TENET_COLD StateDict named_parameters() {
     StateDict out;
     for (StateSlot& s : state_slots()) {
       bool seen = !s.trains;
@@ -257,19 +280,17 @@ class Module : public ModuleBase {
     collect("", slots);
     return slots;
   }
-  void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
-    std::vector<const void*> named;
+  TENET_COLD void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
+    std::vector<detail::Member> members;
     each_member([&]<class M>(std::string_view n, M& m) {
+      members.push_back({n, &m, &m + 1});
       std::string full = prefix + std::string(n);
-      if constexpr (StateTensor<M>) {
-        named.push_back(&m);
-        m.collect(full, slots);
-      } else {
-        named_bytes(m, named);
-        m.collect(full + ".", slots);
-      }
+      if constexpr (IsModule<M>) full += '.';
+      m.collect(full, slots);
     });
-    check_complete(named);
+    const char* names = "...";
+    if constexpr (requires { Self::tenet_names(); }) names = Self::tenet_names().data();
+    detail::check_complete(&self(), sizeof(Self), names, members);
   }
   /// f(name, weight) for each Weight.
   template <class F>
@@ -326,41 +347,6 @@ class Module : public ModuleBase {
     static_assert(IsModule<M> || StateTensor<M>,
                   "TENET_MODULE names a member that is no layer, Parameter or Buffer: leave plain values out");
     if constexpr (IsModule<M> || StateTensor<M>) f(n, m);
-  }
-
-  // A member module checks its own bytes: here they count as named.
-  template <class M>
-  static void named_bytes(M& m, std::vector<const void*>& named) {
-    each_tag(&m, sizeof(M), [&](const void* at) { named.push_back(at); });
-  }
-  template <class F>
-  static void each_tag(const void* object, std::size_t bytes, F f) {
-    const auto* begin = static_cast<const unsigned char*>(object);
-    for (std::size_t o = 0; o + sizeof(StateTag) <= bytes; o += alignof(StateTag)) {
-      std::uintptr_t v;
-      std::memcpy(&v, begin + o, sizeof v);
-      if (v == StateTag::at(begin + o)) f(begin + o);
-    }
-  }
-  void check_complete(const std::vector<const void*>& named) {
-    std::size_t unnamed = 0;
-    const void* first = nullptr;
-    each_tag(&self(), sizeof(Self), [&](const void* tag) {
-      for (const void* p : named) {
-        // A tag lies inside its tensor, or is one of a member module.
-        if (p <= tag && tag < static_cast<const char*>(p) + sizeof(Parameter<float>)) return;
-      }
-      if (!unnamed++) first = tag;
-    });
-    if (!unnamed) return;
-    std::string_view before = "(none)";
-    const void* nearest = nullptr;
-    each_member([&](std::string_view n, auto& m) {
-      const void* p = &m;
-      if (p < first && (!nearest || p > nearest)) nearest = p, before = n;
-    });
-    if constexpr (requires { Self::tenet_names(); }) detail::throw_unnamed(unnamed, Self::tenet_names(), before);
-    else detail::throw_unnamed(unnamed, "...", before);
   }
 
   bool training_ = true;

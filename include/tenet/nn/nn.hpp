@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/nn/activation.hpp>
+#include <tenet/nn/attention.hpp>
 #include <tenet/nn/container.hpp>
 #include <tenet/nn/conv.hpp>
 #include <tenet/nn/dropout.hpp>
@@ -12,6 +13,7 @@
 #include <tenet/nn/lora.hpp>
 #include <tenet/nn/loss.hpp>
 #include <tenet/nn/module.hpp>
+#include <tenet/nn/norm.hpp>
 #include <tenet/nn/parameter.hpp>
 #include <tenet/nn/pooling.hpp>
 #include <tenet/nn/state_dict.hpp>

@@ -65,12 +65,12 @@ class ModuleTensor : public Tensor<T> {
     if (this->defined()) AnyTensor::zero_grad();
   }
   /// Adds itself under `name`, if it is defined.
-  TENET_TAG void collect(const std::string& name, std::vector<StateSlot>& slots) {
+  TENET_TAG TENET_COLD void collect(const std::string& name, std::vector<StateSlot>& slots) {
     if (*this) slots.push_back({name, this, Trains});
   }
 
  private:
-  TENET_TAG static Tensor<T> copy(const ModuleTensor& o) {
+  TENET_TAG TENET_COLD static Tensor<T> copy(const ModuleTensor& o) {
     if (!o.defined()) return {};  // ! of a Tensor<bool> is an operation
     if (state::clones) {
       for (const ClonedTensor& c : *state::clones) {

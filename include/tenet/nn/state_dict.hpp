@@ -42,7 +42,7 @@ inline namespace TENET_CONFIG {
 namespace detail {
 
 /// to <- from, element by element: same shape and type.
-inline void copy_elements(TensorImpl& to, const TensorImpl& from) {
+TENET_COLD inline void copy_elements(TensorImpl& to, const TensorImpl& from) {
   const std::size_t size = item_size(to.dtype);
   if (to.contiguous && from.contiguous) {
     if (to.numel) std::memcpy(to.data, from.data, std::size_t(to.numel) * size);
@@ -72,7 +72,8 @@ inline const AnyTensor* find(const StateDict& dict, const std::string& name) {
 }  // namespace detail
 
 /// Throws Error listing every missing or unexpected name, wrong shape and wrong type of `dict`.
-inline void check_state(const std::vector<StateSlot>& slots, const StateDict& dict, const LoadOptions& options = {}) {
+TENET_COLD inline void check_state(const std::vector<StateSlot>& slots, const StateDict& dict,
+                                   const LoadOptions& options = {}) {
   std::string wrong;
   for (const StateSlot& s : slots) {
     const AnyTensor* from = detail::find(dict, s.name);
@@ -94,7 +95,8 @@ inline void check_state(const std::vector<StateSlot>& slots, const StateDict& di
 }
 
 /// Copies `dict` into the slots. Throws Error where it does not fit; nothing is changed then.
-inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict, const LoadOptions& options = {}) {
+TENET_COLD inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict,
+                                  const LoadOptions& options = {}) {
   check_state(slots, dict, options);
   for (const StateSlot& s : slots) {
     if (const AnyTensor* from = detail::find(dict, s.name)) {

@@ -97,7 +97,7 @@ class Weight : public Parameter<T> {
   }
 
   /// Shares the weight of `o` from now on, as tied weights do.
-  TENET_TAG void tie(const Weight& o) {
+  TENET_TAG TENET_COLD void tie(const Weight& o) {
     Parameter<T>::tie(o);
     format_ = o.format_;
   }
@@ -110,7 +110,7 @@ class Weight : public Parameter<T> {
       if (s.trains) s.tensor->zero_grad();
     }
   }
-  TENET_TAG void collect(const std::string& name, std::vector<StateSlot>& slots) {
+  TENET_TAG TENET_COLD void collect(const std::string& name, std::vector<StateSlot>& slots) {
     Parameter<T>::collect(name, slots);
     if (format_) format_->collect(name, slots);
   }
@@ -132,7 +132,8 @@ class FormatChanges {
   }
   void keep() { changed_.clear(); }
 
-  void follow(Weight<float>& weight, const std::string& name, const StateDict& dict, const LoadOptions& options) {
+  TENET_COLD void follow(Weight<float>& weight, const std::string& name, const StateDict& dict,
+                         const LoadOptions& options) {
     std::string_view stored;
     StateDict part;
     for (const auto& [key, tensor] : dict) {

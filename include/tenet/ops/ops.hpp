@@ -4,6 +4,8 @@
 #include <tenet/ops/activation.hpp>
 #include <tenet/ops/apply.hpp>
 #include <tenet/ops/arithmetic.hpp>
+#include <tenet/ops/attention.hpp>
+#include <tenet/ops/batch_norm.hpp>
 #include <tenet/ops/binary.hpp>
 #include <tenet/ops/binary_cross_entropy.hpp>
 #include <tenet/ops/broadcast.hpp>
@@ -20,6 +22,7 @@
 #include <tenet/ops/index.hpp>
 #include <tenet/ops/inplace.hpp>
 #include <tenet/ops/join.hpp>
+#include <tenet/ops/layer_norm.hpp>
 #include <tenet/ops/loss.hpp>
 #include <tenet/ops/map.hpp>
 #include <tenet/ops/matmul.hpp>

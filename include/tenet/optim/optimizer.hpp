@@ -100,7 +100,7 @@ class Optimizer {
   /// Whether it is there from the first step on, whatever the options.
   virtual bool needs_state(std::size_t k) const = 0;
 
-  TENET_TAG void add_params(const std::vector<AnyTensor>& params) {
+  TENET_TAG TENET_COLD void add_params(const std::vector<AnyTensor>& params) {
     std::vector<AnyTensor> all = params_;  // all or none
     for (const AnyTensor& p : params) {
       if (!p.requires_grad() || !p.is_leaf()) {
@@ -136,7 +136,7 @@ class GroupedOptimizer : public Optimizer {
  public:
   /// Adds parameters with options of their own. Throws Error for options out of range, for tensors that are not
   /// leaves that require a gradient, and for parameters given before.
-  TENET_TAG void add_param_group(const std::vector<AnyTensor>& params, const Options& options) {
+  TENET_TAG TENET_COLD void add_param_group(const std::vector<AnyTensor>& params, const Options& options) {
     if (!(options.lr >= 0)) throw Error(text({Self::name, ": expected lr >= 0, got ", options.lr}));
     Self::check(options);
     add_params(params);

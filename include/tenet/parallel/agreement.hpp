@@ -38,7 +38,7 @@ inline std::string describe(const nn::StateSlot& s) {
 }
 
 /// Throws Error on every rank unless all give the same numbers; `describe(i)` tells what number i is of on this rank.
-template <Communicator C, class Describe>
+template <class C, class Describe>
 void check_equal(C& comm, const std::vector<std::uint64_t>& mine, const char* differ, const Describe& describe) {
   const auto ranks = std::size_t(comm.size());
   std::vector<std::uint64_t> sizes(ranks);
@@ -46,7 +46,8 @@ void check_equal(C& comm, const std::vector<std::uint64_t>& mine, const char* di
   comm.all_gather(&size, sizes.data(), sizeof size, "the number of tensors");
   for (std::size_t r = 1; r < ranks; ++r) {
     if (sizes[r] == sizes[0]) continue;
-    throw Error(text({"distributed: rank 0 has ", sizes[0], " parameters and buffers, rank ", r, " has ", sizes[r]}));
+    throw Error(text({"distributed: rank ", comm.world_rank(0), " has ", sizes[0], " parameters and buffers, rank ",
+                      comm.world_rank(int(r)), " has ", sizes[r]}));
   }
   std::vector<std::uint64_t> all(ranks * mine.size());
   comm.all_gather(mine.data(), all.data(), std::int64_t(8 * mine.size()), "hashes");
@@ -58,8 +59,8 @@ void check_equal(C& comm, const std::vector<std::uint64_t>& mine, const char* di
       std::string own = describe(i);
       own.resize(most - 1);
       comm.all_gather(own.c_str(), texts.data(), most, "descriptions");
-      throw Error(text(
-          {"distributed: the ranks ", differ, ": rank 0 has ", texts.data(), ", rank ", r, " has ", &texts[r * most]}));
+      throw Error(text({"distributed: the ranks ", differ, ": rank ", comm.world_rank(0), " has ", texts.data(),
+                        ", rank ", comm.world_rank(int(r)), " has ", &texts[r * most]}));
     }
   }
 }

@@ -6,8 +6,10 @@
 
 #include <tenet/core/dtype.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace tenet::parallel {
 inline namespace TENET_CONFIG {
@@ -26,11 +28,15 @@ concept Summable =
 ///   all_gather      out[size() * bytes] holds in[bytes] of each rank, in their order
 ///   send, recv      `bytes` from one rank to another; send does not wait, messages keep their order
 ///   barrier         waits for all
+///   split           a communicator of the ranks that give the same color >= 0, in the order of their keys and then of
+///                   their ranks; each rank gets one. When one of its ranks fails, so do the ranks of all others.
+///   world_rank      the rank, in the communicator that all splits began with, of a rank: errors name ranks by it
 template <class C>
 concept Communicator = requires(C& c, float* data, const float* in, void* out, const void* bytes, std::int64_t n,
                                 int rank, std::string_view what) {
   int(c.rank());
   int(c.size());
+  int(c.world_rank(rank));
   c.broadcast(out, n, rank, what);
   c.all_reduce(data, n, what);
   c.reduce_scatter(in, data, n, what);
@@ -38,6 +44,7 @@ concept Communicator = requires(C& c, float* data, const float* in, void* out, c
   c.send(bytes, n, rank, what);
   c.recv(out, n, rank, what);
   c.barrier(what);
+  { c.split(rank, rank, what) } -> std::same_as<C>;
 };
 
 namespace detail {
@@ -75,6 +82,25 @@ struct Range {
 inline Range part_of(std::int64_t n, std::int64_t parts, std::int64_t i) {
   const std::int64_t each = n / parts, longer = n % parts;
   return {i * each + (i < longer ? i : longer), each + (i < longer)};
+}
+
+/// The ranks of `comm` that give this rank's color, by key and then by rank. Throws Error unless color >= 0.
+template <class C>
+std::vector<int> members_of(C& comm, int color, int key, std::string_view what) {
+  if (color < 0) throw Error(text({"split: expected a color >= 0, got ", color}));
+  struct Choice {
+    int color, key;
+  };
+  const Choice mine{color, key};
+  std::vector<Choice> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(&mine, all.data(), sizeof mine, what.empty() ? "split" : what);
+  std::vector<int> members;
+  for (int r = 0; r < comm.size(); ++r) {
+    if (all[std::size_t(r)].color == color) members.push_back(r);
+  }
+  std::stable_sort(members.begin(), members.end(),
+                   [&](int a, int b) { return all[std::size_t(a)].key < all[std::size_t(b)].key; });
+  return members;
 }
 
 }  // namespace detail

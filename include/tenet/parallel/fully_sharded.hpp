@@ -67,7 +67,7 @@ class FullyShardedDataParallel {
   /// This rank's shard of each parameter, flat, in the order of the model's parameters().
   TENET_TAG std::vector<AnyTensor> parameters() const {
     std::vector<AnyTensor> out;
-    for (const Shard<C>& s : model_->shards) out.push_back(s.shard());
+    for (const ShardedParameter<C>& s : model_->shards) out.push_back(s.shard());
     return out;
   }
 
@@ -92,7 +92,7 @@ class FullyShardedDataParallel {
   /// on the others. All ranks call it.
   TENET_TAG nn::StateDict state_dict() {
     std::vector<AnyTensor> whole;
-    for (const Shard<C>& s : model_->shards) whole.push_back(s.collect(s.shard()));
+    for (const ShardedParameter<C>& s : model_->shards) whole.push_back(s.collect(s.shard()));
     nn::StateDict out;
     if (communicator().rank() != 0) return out;
     for (const nn::StateSlot& s : slots_) out.emplace_back(s.name, s.trains ? whole[shard_of(s)] : *s.tensor);
@@ -120,7 +120,7 @@ class FullyShardedDataParallel {
   TENET_TAG nn::StateDict state_dict(const O& optimizer) {
     nn::StateDict out;
     for (auto& [key, tensor] : optimizer.state_dict()) {
-      const Shard<C>* s = shard_of(optimizer, key);
+      const ShardedParameter<C>* s = shard_of(optimizer, key);
       out.emplace_back(key, s ? s->collect(tensor) : tensor);
     }
     if (communicator().rank() != 0) out.clear();
@@ -132,7 +132,7 @@ class FullyShardedDataParallel {
   TENET_TAG void load_state_dict(O& optimizer, const nn::StateDict& dict) {
     nn::StateDict mine;
     for (const auto& [key, tensor] : dict) {
-      const Shard<C>* s = shard_of(optimizer, key);
+      const ShardedParameter<C>* s = shard_of(optimizer, key);
       mine.emplace_back(key, s ? s->part_of(tensor, key) : tensor);
     }
     optimizer.load_state_dict(mine);
@@ -154,12 +154,12 @@ class FullyShardedDataParallel {
   /// The shard whose state in an optimizer has the name `key`, "state.3.exp_avg"; null for what is no tensor of a
   /// shard.
   template <class O>
-  TENET_TAG const Shard<C>* shard_of(const O& optimizer, const std::string& key) const {
+  TENET_TAG const ShardedParameter<C>* shard_of(const O& optimizer, const std::string& key) const {
     constexpr std::string_view prefix = "state.";
     if (!key.starts_with(prefix) || key.ends_with(".step")) return nullptr;
     const std::size_t i = std::strtoull(key.c_str() + prefix.size(), nullptr, 10);
     if (i >= optimizer.parameters().size()) return nullptr;
-    for (const Shard<C>& s : model_->shards) {
+    for (const ShardedParameter<C>& s : model_->shards) {
       if (s.shard().is(optimizer.parameters()[i])) return &s;
     }
     return nullptr;

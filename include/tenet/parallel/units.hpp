@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenet/parallel/pass.hpp>
-#include <tenet/parallel/shard.hpp>
+#include <tenet/parallel/sharded_parameter.hpp>
 
 namespace tenet::parallel {
 inline namespace TENET_CONFIG {
@@ -24,7 +24,7 @@ struct Unit {
 template <class C>
 struct ShardedModel {
   C* comm;
-  std::vector<Shard<C>> shards;
+  std::vector<ShardedParameter<C>> shards;
   std::vector<Unit> units;
 
   const Unit* find(const void* module) const {
@@ -82,7 +82,7 @@ struct UnitPass final : Pass {
     }
     for (const AnyTensor& leaf : arguments) *out++ = take_gradient(leaf);
     for (const std::size_t i : unit->shards) {
-      Shard<C>& s = model->shards[i];
+      ShardedParameter<C>& s = model->shards[i];
       if (s.shard().requires_grad()) *out = s.reduce(take_gradient(s.whole()), share);
       ++out;
     }

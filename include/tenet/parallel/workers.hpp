@@ -76,6 +76,7 @@ class Workers {
       return;
     }
     Threads& all = *all_;
+    tenet::detail::rest_team();
     {
       std::unique_lock lock(all.mutex);
       all.function = function;

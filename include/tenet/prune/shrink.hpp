@@ -11,6 +11,7 @@
 #include <tenet/nn/dropout.hpp>
 #include <tenet/nn/flatten.hpp>
 #include <tenet/nn/linear.hpp>
+#include <tenet/nn/norm.hpp>
 #include <tenet/nn/pooling.hpp>
 #include <tenet/ops/index.hpp>
 #include <tenet/prune/mask.hpp>
@@ -33,6 +34,45 @@ void keep_channels(nn::Weight<T>& weight, const Shape& as, int dim, const Channe
   if (mask && !all(mask).item()) weight.set_format(std::make_shared<Masked<T>>(mask));
 }
 
+/// Leaves entries `keep` of what a layer has for each of its outputs, if it is defined.
+template <class T, bool Trains>
+void keep_channels(nn::ModuleTensor<T, Trains>& t, const Channels& keep) {
+  if (!t.defined()) return;
+  const bool trains = t.requires_grad();
+  t = nn::ModuleTensor<T, Trains>(index_select(t.detach(), 0, keep));
+  if constexpr (Trains) t.requires_grad_(trains);
+}
+template <class M>
+void keep_channels_between(M& layer, const Channels& keep) {
+  if constexpr (nn::IsBatchNorm<M>) {
+    layer.num_features = keep.numel();
+    keep_channels(layer.weight, keep);
+    keep_channels(layer.bias, keep);
+    keep_channels(layer.running_mean, keep);
+    keep_channels(layer.running_var, keep);
+  }
+}
+
+/// What a layer makes of channels [channels] that are the same everywhere; a batch normalization in evaluation.
+template <class T, class M>
+Tensor<T> constant_behind(M& layer, const Tensor<T>& x) {
+  if constexpr (nn::IsBatchNorm<std::remove_const_t<M>>) {
+    if (layer.is_folded()) return x;
+    return view(batch_norm(view(x, {1, -1}), layer.running_mean, layer.running_var, layer.weight, layer.bias, false, 0,
+                           layer.options.eps),
+                {-1});
+  } else {
+    return layer(x);
+  }
+}
+/// Adds the channels that a batch normalization scales by 0.
+template <class M>
+void find_dead(const M& layer, Tensor<bool>& dead) {
+  if constexpr (nn::IsBatchNorm<M>) {
+    if (layer.weight) dead = dead | (layer.weight.detach() == 0);
+  }
+}
+
 /// Whether a layer adds zeros around its input, so that a constant channel is none at the edges.
 template <class Layer>
 bool pads(const Layer& layer) {
@@ -48,9 +88,9 @@ void check_groups(const Layer& layer) {
   }
 }
 
-/// shrink(); without `between` a channel goes only if its bias is 0.
-template <class T, class A, class B, class F = std::nullptr_t>
-std::int64_t shrink_pair(A& first, B& next, F between = {}) {
+/// shrink(); unless `known`, a channel goes only if its bias is 0.
+template <class T, bool known, class A, class B, class... F>
+std::int64_t shrink_pair(A& first, B& next, F&... between) {
   const no_grad guard;
   check_groups(first);
   check_groups(next);
@@ -64,12 +104,12 @@ std::int64_t shrink_pair(A& first, B& next, F between = {}) {
   }
   const std::int64_t rest = v.numel() / outputs / channels;
   const Tensor<T> by_channel = reshape(v, {outputs, channels, rest});
-  // A channel without weights is the same everywhere: what stands between the layers makes of its bias.
-  const Tensor<bool> dead = !any(reshape(w, {channels, -1}), {1});
+  // A channel without weights is the same everywhere: what the layers between make of its bias.
+  Tensor<bool> dead = !any(reshape(w, {channels, -1}), {1});
+  (find_dead(between, dead), ...);
   const Tensor<bool> unused = !any(by_channel, {0, 2});
-  constexpr bool known = !std::is_null_pointer_v<F>;
   Tensor<T> constant = first.bias ? first.bias.detach().clone() : zeros<T>({channels});
-  if constexpr (known) constant = between(constant);
+  ((constant = constant_behind<T>(between, constant)), ...);
   const Tensor<bool> silent = constant == T(0);
   const bool folds = known && next.bias && !pads(next);
   const Tensor<bool> goes = unused | (dead & (folds ? ones<bool>({channels}) : silent));
@@ -85,11 +125,8 @@ std::int64_t shrink_pair(A& first, B& next, F between = {}) {
   next_shape[1] = inputs / channels * keep.numel();
   keep_channels(first.weight, w.shape(), 0, keep, first_shape);
   keep_channels(next.weight, {outputs, channels, rest}, 1, keep, next_shape);
-  if (first.bias) {
-    const bool trains = first.bias.requires_grad();
-    first.bias = nn::Parameter<T>(index_select(first.bias.detach(), 0, keep));
-    first.bias.requires_grad_(trains);
-  }
+  keep_channels(first.bias, keep);
+  (keep_channels_between(between, keep), ...);
   return channels - keep.numel();
 }
 
@@ -111,14 +148,16 @@ concept WeightLayer = requires(M& m) {
   m.bias;
 };
 
-template <std::size_t from, std::size_t to, class Net, class X>
-X through(Net& net, X x) {
+/// The activations and batch normalizations among layers [from, to) of a Sequential.
+template <std::size_t from, std::size_t to, class Net>
+auto between(Net& net) {
   if constexpr (from == to) {
-    return x;
+    return std::tuple<>();
   } else {
     auto& layer = net.template get<from>();
-    if constexpr (is_activation<std::remove_cvref_t<decltype(layer)>>) return through<from + 1, to>(net, layer(x));
-    else return through<from + 1, to>(net, x);
+    using Layer = std::remove_reference_t<decltype(layer)>;
+    if constexpr (is_neutral<Layer>) return between<from + 1, to>(net);
+    else return std::tuple_cat(std::tie(layer), between<from + 1, to>(net));
   }
 }
 
@@ -134,12 +173,16 @@ std::int64_t shrink_from(nn::Sequential<M...>& net) {
       return shrink_from<J, J + 1>(net);
     } else if constexpr (WeightLayer<Layer>) {
       using T = element_t<decltype(first.weight)>;
-      const std::int64_t removed =
-          shrink_pair<T>(first, layer, [&](Tensor<T> x) { return through<I + 1, J>(net, std::move(x)); });
+      const std::int64_t removed = std::apply(
+          [&](auto&... layers) { return shrink_pair<T, true>(first, layer, layers...); }, between<I + 1, J>(net));
       return removed + shrink_from<J, J + 1>(net);
-    } else if constexpr (is_activation<Layer> || is_neutral<Layer>) {
+    } else if constexpr (is_activation<Layer> || is_neutral<Layer> || nn::IsBatchNorm<Layer>) {
       if constexpr (std::is_same_v<Layer, nn::Flatten>) {
         if (layer.start_dim != 1) return shrink_from<J, J + 1>(net);
+      }
+      if constexpr (nn::IsBatchNorm<Layer>) {  // not one of features that were channels, nor of a batch's statistics
+        const bool follows = layer.running_mean && layer.num_features == first.weight.full_shape()[0];
+        if (!layer.is_folded() && !follows) return shrink_from<J, J + 1>(net);
       }
       return shrink_from<I, J + 1>(net);
     } else {
@@ -157,24 +200,26 @@ std::int64_t shrink_from(nn::Sequential<M...>& net) {
 /// one channel stays. Layers are Conv2d of one group and Linear; if `next` is Linear behind a flattened image, each
 /// channel gives it as many features in a row. Masks shrink with the weights.
 ///
-/// `between` is the activation between the layers, such as nn::ReLU(): a channel without weights is between(its bias)
-/// everywhere, which is added to the bias of `next`. If `next` has no bias, or pads its input, channels for which that
-/// is not 0 stay. Pooling, dropout and flattening in between do not count. Answers differ by rounding only.
+/// `between` are the activations and batch normalizations between the layers, in their order, such as `bn1,
+/// nn::ReLU()`: a channel without weights, or one that a batch normalization scales by 0, is what they make of its bias
+/// everywhere, in evaluation, which is added to the bias of `next`. If `next` has no bias, or pads its input, channels
+/// for which that is not 0 stay. Batch normalizations lose the channels too. Pooling, dropout and flattening in between
+/// do not count. Answers differ by rounding only.
 ///
-/// Throws ShapeError if the layers' sizes do not fit, Error for groups and for weights neither dense nor pruned.
-template <class A, class B, class F>
-std::int64_t shrink(A& first, B& next, F between) {
-  using T = element_t<decltype(first.weight)>;
-  return detail::shrink_pair<T>(first, next, [&](const Tensor<T>& x) { return between(x); });
+/// Throws ShapeError if the layers' sizes do not fit, Error for groups, for weights neither dense nor pruned and for
+/// batch normalizations without running statistics.
+template <class A, class B, class... F>
+requires(sizeof...(F) > 0) std::int64_t shrink(A& first, B& next, F&&... between) {
+  return detail::shrink_pair<element_t<decltype(first.weight)>, true>(first, next, between...);
 }
 /// The same behind any activation that is 0 at 0: a channel without weights stays unless its bias is 0 too.
 template <class A, class B>
 std::int64_t shrink(A& first, B& next) {
-  return detail::shrink_pair<element_t<decltype(first.weight)>>(first, next);
+  return detail::shrink_pair<element_t<decltype(first.weight)>, false>(first, next);
 }
 
-/// The same for each two layers with weights in a row, where activations, MaxPool2d, Dropout, Flatten(1) and Identity
-/// alone stand between them. Returns the number of channels removed.
+/// The same for each two layers with weights in a row, where activations, batch normalizations, MaxPool2d, Dropout,
+/// Flatten(1) and Identity alone stand between them. Returns the number of channels removed.
 template <class... M>
 std::int64_t shrink(nn::Sequential<M...>& net) {
   if constexpr (sizeof...(M) > 0) return detail::shrink_from<0, 1>(net);

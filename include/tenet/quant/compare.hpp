@@ -1,4 +1,4 @@
-// What quantization costs and saves: the error of each layer's output, and the size of its weight.
+// What quantization costs and saves: the error of each layer's output, the size of its weight, and its time.
 #pragma once
 
 #include <tenet/nn/summary.hpp>
@@ -14,13 +14,13 @@ struct LayerComparison {
   std::int64_t bytes = 0;            ///< of the weight as it is kept
   std::int64_t reference_bytes = 0;  ///< of the other model's
   double sqnr = 0;  ///< of the outputs, in dB: signal to quantization noise; infinite if they are equal
+  double seconds = 0, reference_seconds = 0;  ///< that the layer took, and the other model's, for all the data
 };
 
-template <class T = double>
+template <class T = LayerComparison>
 struct Comparison {
-  std::vector<LayerComparison> layers;   ///< those with a weight
-  LayerComparison total;                 ///< of the whole state and the model's output
-  T seconds = 0, reference_seconds = 0;  ///< that the models ran
+  std::vector<T> layers;  ///< those with a weight
+  T total;                ///< of the whole state, the model's output and its time
   /// A table.
   TENET_TAG std::string str() const;
 };
@@ -29,18 +29,35 @@ inline namespace TENET_CONFIG {
 
 namespace detail {
 
-/// Keeps what each module call of a forward gave.
+/// Seconds on the wall. <chrono> would cost every program time to compile.
+inline double now() {
+  std::timespec t;
+  std::timespec_get(&t, TIME_UTC);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+/// Keeps what each module call of a forward gave, and the seconds that it took.
 template <class Result = AnyTensor>
 struct OutputObserver final : nn::CallObserver {
-  std::vector<std::pair<const void*, Result>> calls;
+  struct Call {
+    const void* module;
+    Result result;
+    double seconds;
+  };
+  std::vector<Call> calls;
+  std::vector<std::pair<const void*, double>> begun;  // calls that are not over, and when they began
   nn::CallObserver* outer = std::exchange(state::call_observer, this);
 
   OutputObserver() = default;
   OutputObserver(const OutputObserver&) = delete;
   OutputObserver& operator=(const OutputObserver&) = delete;
   ~OutputObserver() { state::call_observer = outer; }
+  void calling(const void* module, AnyTensor*, std::size_t) override { begun.emplace_back(module, now()); }
   void called(const void* module, AnyTensor& result) override {
-    if (result) calls.emplace_back(module, result);
+    const double end = now();
+    while (begun.back().first != module) begun.pop_back();  // calls that ended by an exception
+    if (result) calls.push_back({module, result, end - begun.back().second});
+    begun.pop_back();
   }
 };
 
@@ -94,50 +111,41 @@ struct Noise {
   }
 };
 
-/// Seconds on the wall. <chrono> would cost every program time to compile.
-inline double now() {
-  std::timespec t;
-  std::timespec_get(&t, TIME_UTC);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
-/// Runs a model on a batch and keeps what its modules gave; adds the time.
+/// Runs a model on a batch, in evaluation mode, and keeps what its modules gave.
 template <class M, class X>
-std::vector<std::pair<const void*, AnyTensor>> outputs(M& model, const X& x, double& seconds) {
+auto outputs(M& model, const X& x) {
   std::vector<nn::ModuleSlot> modules;
   model.collect_modules("", 0, modules);
   const nn::detail::EvaluationScope evaluation(modules);
   const no_grad guard;
   OutputObserver<> observer;
-  const double start = now();
   model(x);
-  seconds += now() - start;
   return std::move(observer.calls);
 }
 
 template <class T>
 std::string comparison_table(const Comparison<T>& c) {
-  std::vector<LayerComparison> rows = c.layers;
+  std::vector<T> rows = c.layers;
   rows.push_back(c.total);
   std::size_t width = 5;
-  for (const LayerComparison& r : rows) width = std::max(width, r.name.size());
-  std::string out = nn::detail::padded("layer", width) + "  format             bytes  of float  SQNR dB\n";
-  for (const LayerComparison& r : rows) {
-    char line[96];
+  for (const T& r : rows) width = std::max(width, r.name.size());
+  std::string out =
+      nn::detail::padded("layer", width) + "  format             bytes  of float  SQNR dB         ms  float ms\n";
+  for (const T& r : rows) {
+    char line[128];
     const double part = r.reference_bytes ? 100.0 * double(r.bytes) / double(r.reference_bytes) : 0;
-    std::snprintf(line, sizeof line, "  %-12s %11lld  %7.1f%%  %7.1f\n", r.format.substr(0, 12).c_str(),
-                  static_cast<long long>(r.bytes), part, r.sqnr);
+    std::snprintf(line, sizeof line, "  %-12s %11lld  %7.1f%%  %7.1f  %9.3f %9.3f\n", r.format.substr(0, 12).c_str(),
+                  static_cast<long long>(r.bytes), part, r.sqnr, 1e3 * r.seconds, 1e3 * r.reference_seconds);
     out += nn::detail::padded(r.name.empty() ? "model" : r.name, width) + line;
   }
-  char line[64];
-  std::snprintf(line, sizeof line, "time: %.3f s, float %.3f s\n", c.seconds, c.reference_seconds);
-  return out + line;
+  return out;
 }
 
 }  // namespace detail
 
 /// Runs two models of one type on the batches of `data`, tensors or pairs that begin with one, in evaluation mode, and
-/// compares the outputs of their layers: each layer of `quantized` works on what the layers before it gave. See
+/// compares the outputs of their layers, and their times: each layer of `quantized` works on what the layers before it
+/// gave. Throws Error for models of different layers, ShapeError for outputs of different shapes. See
 /// torch.ao.ns._numeric_suite.
 template <nn::IsModule M, class Data>
 Comparison<> compare(M& reference, M& quantized, Data&& data) {
@@ -146,22 +154,25 @@ Comparison<> compare(M& reference, M& quantized, Data&& data) {
     throw Error(text({"compare: expected models of as many layers, got ", a.size() - 1, " and ", b.size() - 1}));
   }
   Comparison<> result;
+  for (std::size_t m = 0; m < a.size(); ++m) {
+    LayerComparison& row = m + 1 < a.size() ? result.layers.emplace_back() : result.total;
+    row.name = a[m].name, row.format = b[m].format;
+    row.bytes = b[m].bytes, row.reference_bytes = a[m].bytes;
+  }
   std::vector<detail::Noise<>> noise(a.size());
   bool first = true;
   const auto run = [&](const auto& x) {
-    if (first) {  // what is prepared once is not timed
-      double once = 0;
-      detail::outputs(reference, x, once);
-      detail::outputs(quantized, x, once);
-      first = false;
+    if (std::exchange(first, false)) {  // what is prepared once is not timed
+      detail::outputs(reference, x);
+      detail::outputs(quantized, x);
     }
-    const auto x_calls = detail::outputs(reference, x, result.reference_seconds);
-    const auto y_calls = detail::outputs(quantized, x, result.seconds);
+    const auto x_calls = detail::outputs(reference, x), y_calls = detail::outputs(quantized, x);
     for (std::size_t i = 0; i < std::min(x_calls.size(), y_calls.size()); ++i) {
       for (std::size_t m = 0; m < a.size(); ++m) {
-        if (a[m].address == x_calls[i].first && b[m].address == y_calls[i].first) {
-          noise[m].add(x_calls[i].second, y_calls[i].second);
-        }
+        if (a[m].address != x_calls[i].module || b[m].address != y_calls[i].module) continue;
+        LayerComparison& row = m < result.layers.size() ? result.layers[m] : result.total;
+        noise[m].add(x_calls[i].result, y_calls[i].result);
+        row.reference_seconds += x_calls[i].seconds, row.seconds += y_calls[i].seconds;
       }
     }
   };
@@ -173,11 +184,8 @@ Comparison<> compare(M& reference, M& quantized, Data&& data) {
       run(inputs);
     }
   }
-  for (std::size_t m = 0; m < a.size(); ++m) {
-    const LayerComparison row{a[m].name, b[m].format, b[m].bytes, a[m].bytes, noise[m].decibels()};
-    if (m + 1 == a.size()) result.total = row;
-    else result.layers.push_back(row);
-  }
+  for (std::size_t m = 0; m < result.layers.size(); ++m) result.layers[m].sqnr = noise[m].decibels();
+  result.total.sqnr = noise.back().decibels();
   return result;
 }
 

@@ -94,7 +94,8 @@ struct FakeQuantizedWeight final : nn::WeightFormat<T> {
 };
 
 /// Makes the layers of the given types train for int8: `prepare_qat_<nn::Conv2d, nn::Linear>(model)`. Their parameters
-/// stay, so that an optimizer may hold them already. Throws Error for a layer whose weight is not dense, and for a
+/// stay, so that an optimizer may hold them already. Batch normalizations are folded first (fold_batch_norm_), for
+/// int8 rounds the weights that a layer has then. Throws Error for a layer whose weight is not dense, and for a
 /// pattern that describes no layer. See torch.ao.quantization.prepare_qat.
 template <template <class> class... Layers, nn::IsModule M>
 M& prepare_qat_(M& model, const TrainingOptions& options = {}) {

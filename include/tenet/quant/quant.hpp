@@ -3,6 +3,7 @@
 
 #include <tenet/quant/compare.hpp>
 #include <tenet/quant/dynamic.hpp>
+#include <tenet/quant/fold.hpp>
 #include <tenet/quant/formats.hpp>
 #include <tenet/quant/qat.hpp>
 #include <tenet/quant/static.hpp>

@@ -92,11 +92,43 @@ struct Convert {
   }
 };
 
+#if TENET_X86
+// The processor rounds halves as cast() does, where a compiler would need a page of code. Instructions by name: the
+// header of intrinsics would cost every program time to compile.
+typedef float EightFloats __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint16_t EightHalves __attribute__((vector_size(16), aligned(2), may_alias));
+
+TENET_NOINLINE TENET_TARGET_AVX2 inline void convert_avx2(int64_t n, float* out, const half* in) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    asm("vcvtph2ps {%1, %0|%0, %1}"
+        : "=x"(*reinterpret_cast<EightFloats*>(out + i))
+        : "m"(*reinterpret_cast<const EightHalves*>(in + i)));
+  }
+  for (; i < n; ++i) out[i] = to_float(in[i]);
+}
+TENET_NOINLINE TENET_TARGET_AVX2 inline void convert_avx2(int64_t n, half* out, const float* in) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    asm("vcvtps2ph {$0, %1, %0|%0, %1, 0}"
+        : "=m"(*reinterpret_cast<EightHalves*>(out + i))
+        : "x"(*reinterpret_cast<const EightFloats*>(in + i)));
+  }
+  for (; i < n; ++i) out[i] = to_half(in[i]);
+}
+#endif
+
 }  // namespace detail
 
 /// out[i] = cast<To>(in[i]) for n contiguous elements; the two do not overlap.
 template <class To, class From>
 void convert(int64_t n, To* out, const From* in) {
+#if TENET_X86
+  if constexpr (requires { detail::convert_avx2(n, out, in); }) {
+    if (isa() != Isa::baseline) return detail::convert_avx2(n, out, in);
+    return detail::run_spare<detail::Convert<To, From>>(n, out, in);
+  }
+#endif
   if constexpr (FloatElement<To> && FloatElement<From>) {
     vectorized<detail::Convert<To, From>>(n, out, in);
   } else {

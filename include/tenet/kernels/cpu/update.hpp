@@ -101,17 +101,23 @@ struct AdamLoop {
 
 // Parameters of half precision round the master they are kept in. Where they do not, somebody changed them: then they
 // count.
-template <class T>
 struct FollowChanges {
   static constexpr Isa widest = Isa::avx2;
-  TENET_ALWAYS_INLINE static void run(int64_t n, float* master, const T* p) {
+  TENET_ALWAYS_INLINE static void run(int64_t n, float* master, const float* rounded, const float* now) {
     TENET_LOOP
-    for (int64_t i = 0; i < n; ++i) {
-      const float now = cast<float>(p[i]), old = master[i];
-      master[i] = cast<float>(cast<T>(old)) == now ? old : now;
-    }
+    for (int64_t i = 0; i < n; ++i) master[i] = rounded[i] == now[i] ? master[i] : now[i];
   }
 };
+
+template <class T>
+void follow_changes(int64_t n, float* master, const T* p) {
+  T low[map_block];
+  float rounded[map_block], now[map_block];
+  convert(n, low, static_cast<const float*>(master));
+  convert(n, rounded, static_cast<const T*>(low));
+  convert(n, now, p);
+  vectorized<FollowChanges>(n, master, static_cast<const float*>(rounded), static_cast<const float*>(now));
+}
 
 // Runs a loop over parameters, gradients and up to three states (some null).
 template <template <class> class Loop, class Step, class T, class C = compute_t<T>>
@@ -127,7 +133,7 @@ void update(const Step& step, int64_t n, T* p, const T* grad, [[maybe_unused]] C
       for (int64_t i = begin, k; i < end; i += k) {
         k = end - i < map_block ? end - i : map_block;
         convert(k, g, grad + i);
-        vectorized<FollowChanges<T>>(k, master + i, static_cast<const T*>(p + i));
+        follow_changes(k, master + i, static_cast<const T*>(p + i));
         run(i, k, master + i, g);
         convert(k, p + i, static_cast<const C*>(master + i));
       }

@@ -1,0 +1,73 @@
+// Tensors on their way between ranks: type and shape travel ahead of the elements.
+#pragma once
+
+#include <tenet/parallel/agreement.hpp>
+
+namespace tenet::parallel {
+inline namespace TENET_CONFIG {
+namespace detail {
+
+/// What goes ahead of a tensor's elements.
+struct Envelope {
+  static constexpr std::int64_t is_envelope = 0x65706F6C65766E65;
+
+  std::int64_t mark = is_envelope, dtype = 0, dim = 0, sizes[max_rank] = {};
+  std::int64_t wants_gradient = 0;                 ///< whether the sender waits for a gradient in backward
+  std::int64_t part = 0, parts = 1, examples = 0;  ///< which micro-batch this is, of how many, and of how many examples
+};
+
+inline void seal(Envelope& e, const AnyTensor& t) {
+  e.dtype = std::int64_t(t.dtype());
+  e.dim = t.dim();
+  std::copy(t.shape().begin(), t.shape().end(), e.sizes);
+}
+
+/// An uninitialized tensor as the envelope describes it; throws DTypeError if it is not of T, Error if that is none.
+template <class T>
+Tensor<T> open(const Envelope& e, const char* op, int rank, int from, std::string_view what) {
+  if (e.mark != Envelope::is_envelope || e.dim < 0 || e.dim > max_rank) {
+    throw Error(text({op, ": rank ", rank, " expected a tensor (", what, ") from rank ", from, ", got other bytes"}));
+  }
+  Dims sizes;
+  for (std::int64_t d = 0; d < e.dim; ++d) sizes.push_back(e.sizes[d]);
+  if (e.dtype != std::int64_t(dtype_of<T>)) {
+    throw DTypeError(text({op, ": rank ", rank, " takes ", name(dtype_of<T>), ", rank ", from, " sent ", sizes, " of ",
+                           name(DType(e.dtype)), " (", what, ")"}));
+  }
+  return Tensor<T>(make_impl(sizes, dtype_of<T>));
+}
+
+/// Sends the elements of `t`, in row-major order, and what they are; does not wait.
+template <Communicator C>
+void send_tensor(C& comm, int to, const AnyTensor& t, Envelope e, std::string_view what) {
+  seal(e, t);
+  comm.send(&e, sizeof e, to, what);
+  const AnyTensor x = row_major(t);
+  comm.send(x.data_ptr(), bytes_of(x), to, what);
+}
+
+/// Waits for a tensor of send_tensor(). Errors begin with `op`; throws DTypeError if its elements are not T.
+template <class T, Communicator C>
+Tensor<T> recv_tensor(C& comm, const char* op, int from, Envelope& e, std::string_view what) {
+  comm.recv(&e, sizeof e, from, what);
+  const Tensor<T> t = open<T>(e, op, comm.rank(), from, what);
+  comm.recv(t.data_ptr(), bytes_of(t), from, what);
+  return t;
+}
+
+/// Gives all ranks rank `root`'s tensor `t`. Throws DTypeError, on those that differ, if its elements are not T.
+template <class T, Communicator C>
+Tensor<T> broadcast_tensor(C& comm, const char* op, int root, const AnyTensor& t, std::string_view what) {
+  Envelope e;
+  const bool mine = comm.rank() == root;
+  if (mine) seal(e, t);
+  comm.broadcast(&e, sizeof e, root, what);
+  const Tensor<T> out = open<T>(e, op, comm.rank(), root, what);
+  if (mine) nn::detail::copy_elements(*out.impl(), *t.impl());
+  comm.broadcast(out.data_ptr(), bytes_of(out), root, what);
+  return out;
+}
+
+}  // namespace detail
+}  // namespace TENET_CONFIG
+}  // namespace tenet::parallel
