@@ -20,15 +20,15 @@ TensorDataset<std::int64_t, std::int64_t> pairs(std::int64_t n) {
   return TensorDataset(arange<std::int64_t>(n), arange<std::int64_t>(0, 2 * n, 2));
 }
 
-// What the loader gives in one epoch, batch by batch.
+// What the loader gives in one epoch, or the rest of one, batch by batch.
 template <class D>
-std::vector<Indices> epoch(DataLoader<D>& loader) {
+std::vector<Indices> epoch(DataLoader<D>& loader, std::int64_t skipped = 0) {
   std::vector<Indices> batches;
   for (auto& [a, b] : loader) {
     batches.push_back(a.to_vector());
     for (std::int64_t i = 0; i < a.numel(); ++i) EXPECT_EQ(b.data()[i], 2 * a.data()[i]);
   }
-  EXPECT_EQ(std::int64_t(batches.size()), loader.size());
+  EXPECT_EQ(std::int64_t(batches.size()), loader.size() - std::min(skipped, loader.size()));
   return batches;
 }
 
@@ -74,6 +74,24 @@ TEST(DataLoader, ShufflesByItsSeedAndEpoch) {
   manual_seed(1);  // the default generator plays no part
   again.set_epoch(0);
   EXPECT_EQ(epoch(again)[0], first);
+}
+
+TEST(DataLoader, GoesOnInTheMiddleOfAnEpoch) {
+  for (const int workers : {0, 2}) {
+    DataLoader loader(pairs(11), {.batch_size = 2, .shuffle = true, .workers = workers});
+    epoch(loader);
+    const auto whole = epoch(loader), next = epoch(loader);
+    for (const std::int64_t batches : {0, 1, 5, 6, 7}) {
+      loader.set_epoch(1, batches);
+      const auto rest = epoch(loader, batches);
+      EXPECT_EQ(rest, std::vector<Indices>(whole.begin() + std::min<std::ptrdiff_t>(batches, 6), whole.end()));
+      EXPECT_EQ(epoch(loader), next);
+    }
+    const std::int64_t most = std::int64_t(1) << 62;
+    loader.set_epoch(1, most);
+    EXPECT_TRUE(epoch(loader, most).empty());
+    EXPECT_THROW(loader.set_epoch(0, -1), Error);
+  }
 }
 
 TEST(DataLoader, WorkersDoNotChangeTheStream) {

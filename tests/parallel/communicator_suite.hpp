@@ -45,6 +45,11 @@ void check_communicator(C& comm) {
     for (int r = 0; r < size; ++r) sum += 0.1 * r;
     EXPECT_EQ(d, std::vector<double>(std::size_t(n), sum));
 
+    // 1 + 2^-6 + 2^-6 + ... in float, rounded once.
+    std::vector<bfloat16> low(std::size_t(n), bfloat16(rank ? 0x1p-6f : 1.0f));
+    comm.all_reduce(low.data(), n, "bfloat16");
+    EXPECT_EQ(low, std::vector<bfloat16>(std::size_t(n), bfloat16(1 + float(size - 1) * 0x1p-6f)));
+
     std::vector<float> in = sensitive(rank, n * size), out(std::size_t(n), -1);
     comm.reduce_scatter(in.data(), out.data(), n);
     const std::vector<float> whole = sensitive_sum(size, n * size);

@@ -118,4 +118,40 @@ void check_unused_and_buffers(C& comm) {
   EXPECT_EQ(high, model.high.grad().item());
 }
 
+/// Compressed gradients are the exact ones to bfloat16's precision, the same on every rank; those of double are exact.
+template <parallel::Communicator C>
+void check_compression(C& comm) {
+  manual_seed(3);
+  Branches model;
+  nn::Linear<> exact{40, 30}, low{40, 30};
+  low.load_state_dict(exact.state_dict());
+  parallel::DistributedDataParallel ddp(exact, comm), compressed(low, comm, {.compression = DType::bfloat16});
+  const Tensor<float> whole = randn({8 * comm.size(), 40}), x = whole.narrow(0, 8 * comm.rank(), 8);
+  // Each rank's share is rounded to 8 bits, and then the sum.
+  float most = 8;
+  for (const float v : abs(whole).sum({0}).to_vector()) most = std::max(most, v / float(comm.size()));
+  for (int run = 0; run < 2; ++run) {
+    exact.zero_grad();
+    low.zero_grad();
+    ddp(x).sum().backward();
+    compressed(x).sum().backward();
+    const std::vector<float> a = gradients(exact), b = gradients(low);
+    float differ = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_NEAR(a[i], b[i], 0x1p-7f * most);
+      differ = std::max(differ, std::abs(a[i] - b[i]));
+      EXPECT_EQ(b[i], float(bfloat16(b[i])));
+    }
+    EXPECT_GT(differ, 0);
+    std::vector<float> others = b;
+    comm.broadcast(others.data(), std::int64_t(4 * others.size()));
+    EXPECT_EQ(others, b);
+  }
+  parallel::DistributedDataParallel branches(model, comm, {.compression = DType::bfloat16});
+  branches(full({1, 2}, 1.0f / 3), true).sum().backward();
+  const double high = model.high.grad().item();
+  EXPECT_NE(high, double(float(bfloat16(float(high)))));
+  EXPECT_TRUE(model.low.grad());
+}
+
 }  // namespace tenet::test

@@ -38,6 +38,10 @@ TEST(Distributed, ParametersMayBeUnusedAndOfSeveralTypes) {
   for (const int n : {1, 2, 3}) run_threads(n, [](auto& comm) { test::check_unused_and_buffers(comm); });
 }
 
+TEST(Distributed, CompressesGradients) {
+  for (const int n : {1, 2, 3}) run_threads(n, [](auto& comm) { test::check_compression(comm); });
+}
+
 TEST(Distributed, MeansOfGradientsAreExact) {
   // [1, 2, 3] and [3, 2, 1] have the mean [2, 2, 2].
   run_threads(2, [](auto& comm) {
@@ -99,6 +103,15 @@ TEST(Distributed, ModelsThatDisagreeAreNamedOnEveryRank) {
                             ddp.check_agreement();
                           }),
                   "differ in their values: rank 0 has parameter 'bias' [2] of float32 with hash");
+  // Compressed, they are half the bytes.
+  expect_contains(failure(2,
+                          [](auto& comm) {
+                            nn::Linear<> model{3, 2};
+                            parallel::DistributedDataParallel ddp(
+                                model, comm, {.compression = comm.rank() ? DType::bfloat16 : DType::float32});
+                            ddp(ones({1, 3})).sum().backward();
+                          }),
+                  "of 8 float32, rank 1 is in all_reduce (gradients of weight to bias) of 8 bfloat16");
   // One rank goes on with another shape: its bucket is of another size.
   expect_contains(failure(2,
                           [](auto& comm) {
@@ -142,6 +155,7 @@ TEST(Distributed, RefusesOptionsOutOfRange) {
   run_threads(1, [](auto& comm) {
     nn::Linear<> model{3, 2};
     EXPECT_THROW(parallel::DistributedDataParallel(model, comm, {.bucket_bytes = 0}), Error);
+    EXPECT_THROW(parallel::DistributedDataParallel(model, comm, {.compression = DType::float16}), Error);
     parallel::DistributedDataParallel ddp(model, comm);
     EXPECT_THROW(ddp(ones({1, 3})).sum().backward({.create_graph = true}), NotImplemented);
   });

@@ -29,12 +29,17 @@ struct Digits {
   /// 50 steps; forward(inputs) of `model`. Calls each(loss, examples) after every step.
   template <class M, class F, class Each>
   void train(M& model, const F& forward, const Each& each) const {
-    nn::CrossEntropyLoss criterion;
     optim::SGD optimizer(model.parameters(), {.lr = 0.02, .momentum = 0.9});
+    train_with(optimizer, 0, 50, forward, each);
+  }
+  /// Steps [begin, end) of an epoch.
+  template <class F, class Each>
+  void train_with(optim::Optimizer& optimizer, int begin, int end, const F& forward, const Each& each) const {
+    nn::CrossEntropyLoss criterion;
     data::DataLoader loader(data::MNIST(TENET_DIGITS_DIR), options);
-    int step = 0;
+    loader.set_epoch(0, begin);
     for (auto& [inputs, labels] : loader) {
-      if (step++ == 50) return;
+      if (begin++ == end) return;
       optimizer.zero_grad();
       auto loss = criterion(forward(inputs), labels);
       loss.backward();

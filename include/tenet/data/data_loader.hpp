@@ -55,8 +55,13 @@ class DataLoader {
 
   /// The epoch that the next begin() starts; counts up from 0.
   TENET_TAG std::uint64_t epoch() const { return epoch_; }
-  /// Goes on as if `epoch` epochs had been read: for resuming a training.
-  TENET_TAG void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
+  /// Goes on as if `epoch` epochs and `batches` of the next had been read: for resuming a training. Throws Error for a
+  /// negative number of batches.
+  TENET_TAG void set_epoch(std::uint64_t epoch, std::int64_t batches = 0) {
+    if (batches < 0) throw Error(text({"data_loader: expected a number of batches >= 0, got ", batches}));
+    epoch_ = epoch;
+    skipped_ = batches;
+  }
 
  private:
   // Loads batch `i` of an epoch.
@@ -123,6 +128,9 @@ class DataLoader {
     if (options_.ranks > 1) {
       order = rank_order(order, options_.batch_size, options_.drop_last, options_.rank, options_.ranks);
     }
+    const std::int64_t skipped = std::min(std::exchange(skipped_, 0), n);
+    const std::int64_t read = std::min(skipped * options_.batch_size, order.numel());
+    order = Tensor<std::int64_t>(make_alias(*order.impl(), {order.numel() - read}, {1}, read));
     return Iterator(std::make_unique<Epoch>(dataset_, std::move(order), options_));
   }
   TENET_TAG std::default_sentinel_t end() const { return {}; }
@@ -131,6 +139,7 @@ class DataLoader {
   D dataset_;
   DataLoaderOptions options_;
   std::uint64_t epoch_ = 0;
+  std::int64_t skipped_ = 0;  // batches of the next epoch
 };
 
 }  // namespace tenet::data

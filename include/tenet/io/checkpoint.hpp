@@ -17,6 +17,7 @@ namespace tenet {
 /// How far a training has come, besides its model, its optimizer and the default generator.
 struct TrainingProgress {
   std::int64_t epoch = 0;   ///< epochs done
+  std::int64_t batch = 0;   ///< batches done of the next
   NamedTensors extra = {};  ///< what the program itself wants to find again
 };
 
@@ -35,6 +36,7 @@ inline constexpr std::string_view training_prefix = "training/";
 inline constexpr std::string_view optimizer_prefix = "training/optimizer/";
 inline constexpr std::string_view extra_prefix = "training/extra/";
 inline constexpr std::string_view epoch_name = "training/epoch";
+inline constexpr std::string_view batch_name = "training/batch";
 inline constexpr std::string_view generator_name = "training/generator";
 
 inline const Metadata& checkpoint_metadata() {
@@ -71,6 +73,40 @@ inline std::vector<std::int64_t> numbers_of(const TensorFile& file, std::string_
   throw Error(text({"expected a training, with ", name, "; the file holds a model only"}));
 }
 
+inline AnyTensor tensor_of(const GeneratorState& g) {
+  return from_vector<std::int64_t>({std::int64_t(g.seed), std::int64_t(g.offset)});
+}
+inline GeneratorState generator_of(const std::vector<std::int64_t>& numbers, std::size_t i = 0) {
+  return {std::uint64_t(numbers[2 * i]), std::uint64_t(numbers[2 * i + 1])};
+}
+
+/// All that a training's file holds.
+inline NamedTensors training_tensors(NamedTensors model, const NamedTensors& optimizer,
+                                     const TrainingProgress& progress, const GeneratorState& generator) {
+  append(model, optimizer_prefix, optimizer);
+  append(model, extra_prefix, progress.extra);
+  model.emplace_back(epoch_name, scalar(progress.epoch));
+  model.emplace_back(batch_name, scalar(progress.batch));
+  model.emplace_back(generator_name, tensor_of(generator));
+  return model;
+}
+inline TrainingProgress progress_of(const TensorFile& file) {
+  return {numbers_of(file, epoch_name, 1)[0], numbers_of(file, batch_name, 1)[0], part_of(file, extra_prefix)};
+}
+
+/// Loads a model and, by load(state), an optimizer. Where one does not fit, neither changes.
+template <class M, class O, class Load>
+void load_both(const TensorFile& file, M& model, O& optimizer, const Load& load) {
+  const NamedTensors before = optimizer.state_dict();  // loading replaces the tensors, these stay
+  load(part_of(file, optimizer_prefix));
+  try {
+    model.load_state_dict(model_of(file));
+  } catch (...) {
+    optimizer.load_state_dict(before);
+    throw;
+  }
+}
+
 /// Runs `f`; an Error tells which file it is about.
 template <class F>
 void about(const char* op, const std::string& path, const F& f) {
@@ -103,13 +139,8 @@ void load(M& module, const std::string& path, nn::LoadOptions options = {}) {
 /// progress. As save(), otherwise.
 template <nn::IsModule M, Stateful O>
 void save_training(M& module, const O& optimizer, const std::string& path, const TrainingProgress& progress) {
-  const GeneratorState generator = default_generator().state();
-  NamedTensors all = module.state_dict();
-  detail::append(all, detail::optimizer_prefix, optimizer.state_dict());
-  detail::append(all, detail::extra_prefix, progress.extra);
-  all.emplace_back(detail::epoch_name, scalar(progress.epoch));
-  all.emplace_back(detail::generator_name,
-                   from_vector<std::int64_t>({std::int64_t(generator.seed), std::int64_t(generator.offset)}));
+  const NamedTensors all =
+      detail::training_tensors(module.state_dict(), optimizer.state_dict(), progress, default_generator().state());
   save_tensors(path, all, detail::checkpoint_metadata());
 }
 
@@ -119,18 +150,10 @@ TrainingProgress load_training(M& module, O& optimizer, const std::string& path)
   const TensorFile file = load_tensors(path);
   TrainingProgress progress;
   detail::about("load_training", path, [&] {
-    const std::vector<std::int64_t> generator = detail::numbers_of(file, detail::generator_name, 2);
-    progress.epoch = detail::numbers_of(file, detail::epoch_name, 1)[0];
-    progress.extra = detail::part_of(file, detail::extra_prefix);
-    const NamedTensors before = optimizer.state_dict();  // loading replaces the tensors, these stay
-    optimizer.load_state_dict(detail::part_of(file, detail::optimizer_prefix));
-    try {
-      module.load_state_dict(detail::model_of(file));
-    } catch (...) {
-      optimizer.load_state_dict(before);
-      throw;
-    }
-    default_generator().set_state({std::uint64_t(generator[0]), std::uint64_t(generator[1])});
+    const GeneratorState generator = detail::generator_of(detail::numbers_of(file, detail::generator_name, 2));
+    progress = detail::progress_of(file);
+    detail::load_both(file, module, optimizer, [&](const NamedTensors& s) { optimizer.load_state_dict(s); });
+    default_generator().set_state(generator);
   });
   return progress;
 }

@@ -31,10 +31,12 @@ struct ModuleBase {};
 template <class Self>
 class Module;
 
-/// Told of every module call of a thread before it begins, and of its result; see summary().
+/// Told of every module call of a thread, before it and after. It may put other tensors of the same type in the place
+/// of the arguments and of the result; what is no tensor is undefined here.
 struct CallObserver {
-  virtual void calling(const void* module) = 0;
-  virtual void called(const void* module, const AnyTensor& result) = 0;
+  virtual void calling([[maybe_unused]] const void* module, [[maybe_unused]] AnyTensor* arguments,
+                       [[maybe_unused]] std::size_t count) {}
+  virtual void called(const void* module, AnyTensor& result) = 0;
 
  protected:
   ~CallObserver() = default;
@@ -90,6 +92,19 @@ constexpr std::string_view type_name() {
   return scope == s.npos ? s : s.substr(scope + 2);
 }
 
+/// An argument as the observer of the call sees it, and as the call gets it back.
+template <class X>
+AnyTensor as_argument(const X& x) {
+  if constexpr (TensorLike<X>) return x;
+  else return {};
+}
+template <class X>
+decltype(auto) replaced(X&& x, AnyTensor& by) {  // a handle has no members of its own
+  if constexpr (!TensorLike<X>) return std::forward<X>(x);
+  else if constexpr (std::is_lvalue_reference_v<X>) return static_cast<tensor_t<X>&>(by);
+  else return static_cast<tensor_t<X>&&>(by);
+}
+
 struct Member {
   std::string_view name;
   const void *begin, *end;
@@ -131,8 +146,7 @@ class Module : public ModuleBase {
   decltype(auto) operator()(A&&... a) {
     if constexpr (requires { self().forward(std::forward<A>(a)...); }) {
       if (!state::call_observer) return self().forward(std::forward<A>(a)...);
-      state::call_observer->calling(&self());
-      return observed(self().forward(std::forward<A>(a)...));
+      return observed(std::index_sequence_for<A...>(), std::forward<A>(a)...);
     } else if constexpr (requires { call_with_tensors(self(), a...); }) {
       return call_with_tensors(self(), a...);
     } else {
@@ -320,9 +334,14 @@ class Module : public ModuleBase {
     return out;
   }
 
-  template <class R>
-  R observed(R result) {
-    if constexpr (TensorLike<R>) state::call_observer->called(&self(), result);
+  template <std::size_t... I, class... A>
+  TENET_COLD auto observed(std::index_sequence<I...>, A&&... a) {
+    AnyTensor arguments[] = {detail::as_argument(a)..., AnyTensor()};
+    state::call_observer->calling(&self(), arguments, sizeof...(A));
+    auto result = self().forward(detail::replaced(std::forward<A>(a), arguments[I])...);
+    AnyTensor none;
+    if constexpr (TensorLike<decltype(result)>) state::call_observer->called(&self(), result);
+    else state::call_observer->called(&self(), none);
     return result;
   }
 

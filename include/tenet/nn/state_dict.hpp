@@ -71,10 +71,9 @@ inline const AnyTensor* find(const StateDict& dict, const std::string& name) {
 
 }  // namespace detail
 
-/// Copies `dict` into the slots. Throws Error listing every missing or unexpected name, wrong shape and wrong
-/// type; nothing is changed then.
-TENET_COLD inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict,
-                                  const LoadOptions& options = {}) {
+/// Throws Error listing every missing or unexpected name, wrong shape and wrong type of `dict`.
+TENET_COLD inline void check_state(const std::vector<StateSlot>& slots, const StateDict& dict,
+                                   const LoadOptions& options = {}) {
   std::string wrong;
   for (const StateSlot& s : slots) {
     const AnyTensor* from = detail::find(dict, s.name);
@@ -93,6 +92,12 @@ TENET_COLD inline void load_state(const std::vector<StateSlot>& slots, const Sta
     }
   }
   if (!wrong.empty()) throw Error("load_state_dict: the state does not fit the module:" + wrong);
+}
+
+/// Copies `dict` into the slots. Throws Error where it does not fit; nothing is changed then.
+TENET_COLD inline void load_state(const std::vector<StateSlot>& slots, const StateDict& dict,
+                                  const LoadOptions& options = {}) {
+  check_state(slots, dict, options);
   for (const StateSlot& s : slots) {
     if (const AnyTensor* from = detail::find(dict, s.name)) {
       detail::copy_elements(*s.tensor->impl(), *from->impl());

@@ -69,6 +69,30 @@ inline double gradient_norm(const char* op, const std::vector<AnyTensor>& params
   return p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
 }
 
+/// The p-norm of all gradients, infinity for the greatest absolute value.
+inline double norm_of(const char* op, const std::vector<AnyTensor>& params, double p) {
+  const double norm = std::isinf(p) ? greatest_gradient(op, params) : gradient_norm(op, params, p, 1);
+  if (std::isfinite(norm)) return norm;
+  const double greatest = greatest_gradient(op, params);  // the sum may have overflowed, not the gradients
+  return std::isfinite(greatest) ? greatest * gradient_norm(op, params, p, greatest) : greatest;
+}
+
+inline void check_clip(double max_norm, const ClipOptions& options) {
+  if (!(max_norm >= 0)) throw Error(text({"clip_grad_norm_: expected max_norm >= 0, got ", max_norm}));
+  if (!(options.norm_type > 0)) throw Error(text({"clip_grad_norm_: expected norm_type > 0, got ", options.norm_type}));
+}
+
+/// Scales gradients whose norm is `norm`, which it returns.
+inline double clip_to(const std::vector<AnyTensor>& params, double norm, double max_norm, const ClipOptions& options) {
+  if (!std::isfinite(norm)) {
+    if (options.error_if_nonfinite) throw Error(text({"clip_grad_norm_: the norm of the gradients is ", norm}));
+  } else if (norm > max_norm) {
+    const double scale = max_norm / norm;
+    change_gradients("clip_grad_norm_", params, [&]<class T>(T g) { return T(double(g) * scale); });
+  }
+  return norm;
+}
+
 }  // namespace detail
 
 /// Scales the gradients of `params` so that the norm of all of them together is at most `max_norm`; returns the
@@ -76,25 +100,33 @@ inline double gradient_norm(const char* op, const std::vector<AnyTensor>& params
 /// untouched. Throws Error for max_norm < 0 and norm_type <= 0. The scale is max_norm / norm, where PyTorch adds 1e-6
 /// to the norm.
 inline double clip_grad_norm_(const std::vector<AnyTensor>& params, double max_norm, const ClipOptions& options = {}) {
-  if (!(max_norm >= 0)) throw Error(text({"clip_grad_norm_: expected max_norm >= 0, got ", max_norm}));
-  if (!(options.norm_type > 0)) throw Error(text({"clip_grad_norm_: expected norm_type > 0, got ", options.norm_type}));
+  detail::check_clip(max_norm, options);
+  return detail::clip_to(params, detail::norm_of("clip_grad_norm_", params, options.norm_type), max_norm, options);
+}
+
+/// Parameters of which each rank has a part, such as a parallel::FullyShardedDataParallel.
+template <class S>
+concept Spread = requires(const S& s) {
+  { s.parameters() } -> std::same_as<std::vector<AnyTensor>>;
+  { s.of_all_ranks(1.0) } -> std::same_as<std::vector<double>>;
+};
+
+/// The same for parameters spread over ranks, by the norm of all ranks' gradients together. All ranks call it.
+template <Spread S>
+double clip_grad_norm_(const S& model, double max_norm, const ClipOptions& options = {}) {
+  detail::check_clip(max_norm, options);
   const double p = options.norm_type;
-  double norm = std::isinf(p) ? detail::greatest_gradient("clip_grad_norm_", params)
-                              : detail::gradient_norm("clip_grad_norm_", params, p, 1);
-  if (!std::isfinite(norm)) {  // the sum may have overflowed, not the gradients
-    const double greatest = detail::greatest_gradient("clip_grad_norm_", params);
-    norm =
-        std::isfinite(greatest) ? greatest * detail::gradient_norm("clip_grad_norm_", params, p, greatest) : greatest;
+  const std::vector<AnyTensor> params = model.parameters();
+  double greatest = 0, sum = 0;
+  const std::vector<double> norms = model.of_all_ranks(detail::norm_of("clip_grad_norm_", params, p));
+  for (const double n : norms) {
+    if (n > greatest || n != n) greatest = n;
   }
-  if (!std::isfinite(norm)) {
-    if (options.error_if_nonfinite) throw Error(text({"clip_grad_norm_: the norm of the gradients is ", norm}));
-    return norm;
+  if (std::isinf(p) || greatest == 0 || !std::isfinite(greatest)) {
+    return detail::clip_to(params, greatest, max_norm, options);
   }
-  if (norm > max_norm) {
-    const double scale = max_norm / norm;
-    detail::change_gradients("clip_grad_norm_", params, [&]<class T>(T g) { return T(double(g) * scale); });
-  }
-  return norm;
+  for (const double n : norms) sum += std::pow(n / greatest, p);
+  return detail::clip_to(params, greatest * std::pow(sum, 1 / p), max_norm, options);
 }
 
 /// Limits every element of the gradients to [-value, value]; NaN stays. Throws Error for value < 0.

@@ -105,5 +105,23 @@ void broadcast_values(C& comm, const std::vector<nn::StateSlot>& slots, int root
   }
 }
 
+/// All ranks start from rank 0's values, and that is checked. Throws Error as check_layout() and check_values() do.
+template <Communicator C>
+void start_alike(C& comm, const std::vector<nn::StateSlot>& slots) {
+  check_layout(comm, slots);
+  broadcast_values(comm, slots);
+  check_values(comm, slots);
+}
+
+/// Every rank takes over rank 0's values of what does not train.
+template <Communicator C>
+void broadcast_buffers(C& comm, const std::vector<nn::StateSlot>& slots) {
+  std::vector<nn::StateSlot> buffers;
+  for (const nn::StateSlot& s : slots) {
+    if (!s.trains) buffers.push_back(s);
+  }
+  broadcast_values(comm, buffers);
+}
+
 }  // namespace TENET_CONFIG
 }  // namespace tenet::parallel

@@ -14,9 +14,10 @@
 namespace tenet::parallel {
 inline namespace TENET_CONFIG {
 
-/// A number that communicators sum.
+/// A number that communicators sum; bfloat16 in float, rounded once.
 template <class T>
-concept Summable = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int64_t>;
+concept Summable =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int64_t> || std::same_as<T, bfloat16>;
 
 /// The rank of a worker among size() workers, and what they do together. The last argument of an operation, if given,
 /// tells in its errors what the data are. When ranks call different operations, or with different sizes, when one ends
@@ -52,21 +53,25 @@ namespace detail {
 /// arrays).
 template <Summable T, class From, class To>
 void sum_in_order(int arrays, const From& from, int copies, const To& to, std::int64_t n) {
+  using S = accumulate_t<T>;
   constexpr std::int64_t step = 16;  // constant, so that the compiler makes vectors of it
-  T sum[step];
+  S sum[step];
+  T rounded[step];
   std::int64_t i = 0;
   for (; i + step <= n; i += step) {
-    std::memcpy(sum, from(0) + i, sizeof sum);
+    const T* first = from(0) + i;
+    for (std::int64_t j = 0; j < step; ++j) sum[j] = S(first[j]);
     for (int a = 1; a < arrays; ++a) {
       const T* x = from(a) + i;
-      for (std::int64_t j = 0; j < step; ++j) sum[j] += x[j];
+      for (std::int64_t j = 0; j < step; ++j) sum[j] += S(x[j]);
     }
-    for (int c = 0; c < copies; ++c) std::memcpy(to(c) + i, sum, sizeof sum);
+    for (std::int64_t j = 0; j < step; ++j) rounded[j] = T(sum[j]);
+    for (int c = 0; c < copies; ++c) std::memcpy(static_cast<void*>(to(c) + i), rounded, sizeof rounded);
   }
   for (; i < n; ++i) {
-    T s = from(0)[i];
-    for (int a = 1; a < arrays; ++a) s += from(a)[i];
-    for (int c = 0; c < copies; ++c) to(c)[i] = s;
+    S s = S(from(0)[i]);
+    for (int a = 1; a < arrays; ++a) s += S(from(a)[i]);
+    for (int c = 0; c < copies; ++c) to(c)[i] = T(s);
   }
 }
 

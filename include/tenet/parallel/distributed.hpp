@@ -59,13 +59,14 @@ class DistributedDataParallel {
     if (options.bucket_bytes < 1) {
       throw Error(text({"distributed: expected bucket_bytes >= 1, got ", options.bucket_bytes}));
     }
-    const std::vector<nn::StateSlot> slots = model.state_slots();
-    check_layout(comm, slots);
-    broadcast_values(comm, slots);
-    check_values(comm, slots);
+    if (options.compression != DType::float32 && options.compression != DType::bfloat16) {
+      throw Error(text({"distributed: expected compression to float32 or bfloat16, got ", name(options.compression)}));
+    }
+    start_alike(comm, model.state_slots());
   }
 
   TENET_TAG M& module() const { return *model_; }
+  TENET_TAG C& communicator() const { return *comm_; }
 
   /// model(args...) of this rank; backward exchanges the gradients. It throws NotImplemented for create_graph.
   template <class... A>
@@ -74,13 +75,13 @@ class DistributedDataParallel {
     static_assert(TensorLike<Y>, "DistributedDataParallel: the model gives one tensor");
     using T = element_t<Y>;
     const detail::Trained own(*model_);
-    if (options_.broadcast_buffers && model_->is_training()) broadcast_buffers(own);
+    if (options_.broadcast_buffers && model_->is_training()) broadcast_buffers(*comm_, own.slots());
     if (!state::grad_enabled) return tensor_t<Y>((*model_)(args...));
 
     auto pass = std::make_unique<detail::DistributedPass<T, C>>();
     std::vector<AnyTensor> inputs;
     pass->reducer = reducer_;
-    pass->examples = examples(args...);
+    pass->examples = detail::examples_of(args...);
     {
       const detail::Trained::Swap swap(own, reducer_->leaves(own));
       const auto take = [&]<class X>(const X& x) -> decltype(auto) {
@@ -121,29 +122,22 @@ class DistributedDataParallel {
   };
   [[nodiscard]] TENET_TAG NoSync no_sync() const { return NoSync(reducer_); }
 
+  /// The state of the model, and of an optimizer over its parameters: the same on every rank.
+  TENET_TAG nn::StateDict state_dict() { return model_->state_dict(); }
+  TENET_TAG void load_state_dict(const nn::StateDict& dict) { model_->load_state_dict(dict); }
+  template <class O>
+  TENET_TAG nn::StateDict state_dict(const O& optimizer) {
+    return optimizer.state_dict();
+  }
+  template <class O>
+  TENET_TAG void load_state_dict(O& optimizer, const nn::StateDict& dict) {
+    optimizer.load_state_dict(dict);
+  }
+
   /// Throws Error on every rank, naming the first parameter or buffer that differs, unless all have the same values.
   TENET_TAG void check_agreement() const { check_values(*comm_, model_->state_slots()); }
 
  private:
-  TENET_TAG void broadcast_buffers(const detail::Trained& own) {
-    std::vector<nn::StateSlot> buffers;
-    for (const nn::StateSlot& s : own.slots()) {
-      if (!s.trains) buffers.push_back(s);
-    }
-    broadcast_values(*comm_, buffers);
-  }
-  template <class... A>
-  TENET_TAG static std::int64_t examples(const A&... args) {
-    std::int64_t n = -1;
-    const auto look = [&]<class X>(const X& x) {
-      if constexpr (TensorLike<X>) {
-        if (n < 0 && x.defined() && x.dim() > 0) n = x.size(0);
-      }
-    };
-    (look(args), ...);
-    return n < 0 ? 1 : n;
-  }
-
   M* model_;
   C* comm_;
   DistributedOptions options_;

@@ -153,6 +153,7 @@ class MpiCommunicator {
   TENET_TAG static MPI_Datatype type() {
     if constexpr (std::same_as<T, float>) return MPI_FLOAT;
     else if constexpr (std::same_as<T, double>) return MPI_DOUBLE;
+    else if constexpr (std::same_as<T, bfloat16>) return MPI_UINT16_T;
     else return MPI_INT64_T;
   }
   TENET_TAG void check_rank(const char* op, int rank) const {
@@ -232,7 +233,7 @@ class MpiCommunicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   std::vector<int> in_world_;  // the rank in the world of each rank
-  std::tuple<std::vector<float>, std::vector<double>, std::vector<std::int64_t>> scratch_;
+  std::tuple<std::vector<float>, std::vector<double>, std::vector<std::int64_t>, std::vector<bfloat16>> scratch_;
 };
 
 inline namespace TENET_CONFIG {

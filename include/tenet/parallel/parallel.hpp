@@ -9,13 +9,16 @@
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/exchange.hpp>
+#include <tenet/parallel/fully_sharded.hpp>
 #include <tenet/parallel/mesh.hpp>
 #include <tenet/parallel/message.hpp>
+#include <tenet/parallel/packing.hpp>
 #include <tenet/parallel/pass.hpp>
 #include <tenet/parallel/pipeline.hpp>
 #include <tenet/parallel/placed.hpp>
 #include <tenet/parallel/reducer.hpp>
 #include <tenet/parallel/shard.hpp>
+#include <tenet/parallel/sharded_parameter.hpp>
 #include <tenet/parallel/stages.hpp>
 #include <tenet/parallel/sync_batch_norm.hpp>
 #include <tenet/parallel/tensor_parallel.hpp>
@@ -23,4 +26,5 @@
 #include <tenet/parallel/thread_state.hpp>
 #include <tenet/parallel/threads.hpp>
 #include <tenet/parallel/transfer.hpp>
+#include <tenet/parallel/units.hpp>
 #include <tenet/parallel/workers.hpp>

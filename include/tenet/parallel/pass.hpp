@@ -143,6 +143,19 @@ class Trained {
   std::vector<std::size_t> index_;  // of each slot, into tensors_
 };
 
+/// The number of examples in a call's arguments: the first size of the first tensor that has one.
+template <class... A>
+std::int64_t examples_of(const A&... args) {
+  std::int64_t n = -1;
+  const auto look = [&]<class X>(const X& x) {
+    if constexpr (TensorLike<X>) {
+      if (n < 0 && x.defined() && x.dim() > 0) n = x.size(0);
+    }
+  };
+  (look(args), ...);
+  return n < 0 ? 1 : n;
+}
+
 }  // namespace detail
 }  // namespace TENET_CONFIG
 }  // namespace tenet::parallel

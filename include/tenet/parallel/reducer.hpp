@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenet/parallel/agreement.hpp>
+#include <tenet/parallel/packing.hpp>
 #include <tenet/parallel/pass.hpp>
 
 namespace tenet::parallel {
@@ -9,6 +10,8 @@ namespace tenet::parallel {
 struct DistributedOptions {
   std::int64_t bucket_bytes = std::int64_t(1) << 20;  ///< gradients are sent together, to about this size
   bool broadcast_buffers = true;                      ///< buffers are rank 0's in every forward of training
+  /// bfloat16: gradients, except those of double, are rounded to it before their sum and after: half the bytes.
+  DType compression = DType::float32;
 };
 
 /// The leaves that collect a rank's gradients between two exchanges, and the exchange.
@@ -47,8 +50,8 @@ class Reducer {
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       if (!used[i + 1]) continue;
-      const std::int64_t size = leaves_[i].numel() * (is_double(i) ? 8 : 4);
-      if (!bucket.empty() && (bytes + size > options_.bucket_bytes || is_double(i) != is_double(bucket[0]))) {
+      const std::int64_t size = leaves_[i].numel() * std::int64_t(item_size(wire(i)));
+      if (!bucket.empty() && (bytes + size > options_.bucket_bytes || wire(i) != wire(bucket[0]))) {
         send(bucket, share, out);
         bucket.clear();
         bytes = 0;
@@ -60,13 +63,18 @@ class Reducer {
   }
 
  private:
-  TENET_TAG bool is_double(std::size_t i) const { return leaves_[i].dtype() == DType::float64; }
+  /// The type that a gradient is sent in.
+  TENET_TAG DType wire(std::size_t i) const {
+    return leaves_[i].dtype() == DType::float64 ? DType::float64 : options_.compression;
+  }
   TENET_TAG void send(const std::vector<std::size_t>& bucket, double share, AnyTensor* out) {
-    if (is_double(bucket[0])) send_as<double>(bucket, share, out);
-    else send_as<float>(bucket, share, out);
+    switch (wire(bucket[0])) {
+      case DType::float64: return send_as<double>(bucket, share, out);
+      case DType::bfloat16: return send_as<bfloat16>(bucket, share, out);
+      default: return send_as<float>(bucket, share, out);
+    }
   }
 
-  /// Sums gradients of half precision in float.
   template <class S>
   TENET_TAG void send_as(const std::vector<std::size_t>& bucket, double share, AnyTensor* out) {
     std::int64_t n = 0;
@@ -79,7 +87,7 @@ class Reducer {
     const Tensor<S> buffer = alone ? Tensor<S>(out[bucket[0]]) : empty<S>({n});
     S* at = buffer.data();
     for (const std::size_t i : bucket) {
-      pack(out[i], leaves_[i].numel(), S(share), at);
+      detail::pack(out[i], 0, leaves_[i].numel(), share, at);
       at += leaves_[i].numel();
     }
     const std::string& first = names_[bucket.front()];
@@ -90,26 +98,9 @@ class Reducer {
     at = buffer.data();
     for (const std::size_t i : bucket) {
       if (!out[i]) out[i] = AnyTensor(make_impl(leaves_[i].shape(), leaves_[i].dtype()));
-      each_type(out[i], [&]<class T>(T* to) {
-        for (std::int64_t k = 0; k < leaves_[i].numel(); ++k) to[k] = T(at[k]);
-      });
+      detail::unpack(at, out[i]);
       at += leaves_[i].numel();
     }
-  }
-  template <class S>
-  TENET_TAG static void pack(const AnyTensor& gradient, std::int64_t n, S share, S* to) {
-    if (!gradient || share == 0) {  // of no example there is no mean
-      for (std::int64_t k = 0; k < n; ++k) to[k] = 0;
-      return;
-    }
-    each_type(gradient, [&]<class T>(const T* from) {
-      for (std::int64_t k = 0; k < n; ++k) to[k] = S(from[k]) * share;
-    });
-  }
-  /// f(elements) by their type.
-  template <class F>
-  TENET_TAG static void each_type(const AnyTensor& t, const F& f) {
-    dispatch_floating("distributed", t.dtype(), [&]<class T>(T) { f(static_cast<T*>(t.data_ptr())); });
   }
 
   C* comm_;

@@ -52,11 +52,11 @@ struct OutputObserver final : nn::CallObserver {
   OutputObserver(const OutputObserver&) = delete;
   OutputObserver& operator=(const OutputObserver&) = delete;
   ~OutputObserver() { state::call_observer = outer; }
-  void calling(const void* module) override { begun.emplace_back(module, now()); }
-  void called(const void* module, const AnyTensor& result) override {
+  void calling(const void* module, AnyTensor*, std::size_t) override { begun.emplace_back(module, now()); }
+  void called(const void* module, AnyTensor& result) override {
     const double end = now();
-    while (begun.back().first != module) begun.pop_back();  // calls whose result was no tensor
-    calls.push_back({module, result, end - begun.back().second});
+    while (begun.back().first != module) begun.pop_back();  // calls that ended by an exception
+    if (result) calls.push_back({module, result, end - begun.back().second});
     begun.pop_back();
   }
 };
