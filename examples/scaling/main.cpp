@@ -128,7 +128,8 @@ chart::Panel check(const Options& o) {
       machine.flops / 1e9, machine.step_overhead * 1e3, machine.within.latency * 2e6, machine.within.bandwidth / 1e9,
       machine.contention);
   std::printf("LeNet, batch %lld over the ranks, ms a step\n  ranks  predicted  measured  error\n", (long long)o.batch);
-  chart::Panel panel{"This machine: LeNet, batch " + std::to_string(o.batch), " ms", {{"a step", {}, {}}}, false, 0, ""};
+  chart::Panel panel{
+      "This machine: LeNet, batch " + std::to_string(o.batch), " ms", {{"a step", {}, {}}}, false, 0, ""};
   for (const int ranks : {1, 2, 4, 8, 16}) {
     const double predicted = predict(work, machine, {.data = ranks, .batch = double(o.batch)}).step();
     panel.curves[0].predicted.push_back({double(ranks), predicted * 1e3});

@@ -9,6 +9,7 @@
 #include <tenet/parallel/parallel.hpp>
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -21,6 +22,12 @@ namespace tenet::test {
 inline LeNet lenet() {
   manual_seed(1);
   return {};
+}
+
+/// The bundled digits, or a copy that TENET_DIGITS names in the environment.
+inline std::string digits_folder() {
+  const char* copy = std::getenv("TENET_DIGITS");
+  return copy ? copy : TENET_DIGITS_DIR;
 }
 
 struct Digits {
@@ -36,7 +43,7 @@ struct Digits {
   template <class F, class Each>
   void train_with(optim::Optimizer& optimizer, int begin, int end, const F& forward, const Each& each) const {
     nn::CrossEntropyLoss criterion;
-    data::DataLoader loader(data::MNIST(TENET_DIGITS_DIR), options);
+    data::DataLoader loader(data::MNIST(digits_folder()), options);
     loader.set_epoch(0, begin);
     for (auto& [inputs, labels] : loader) {
       if (begin++ == end) return;
