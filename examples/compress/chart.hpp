@@ -56,7 +56,7 @@ inline void write_svg(const std::string& path, const std::string& title, const s
     }
   }
   std::fprintf(f, "</svg>\n");
-  if (std::ferror(f)) throw tenet::Error("chart: cannot write '" + path + "'");
+  if (std::ferror(f) || std::fflush(f)) throw tenet::Error("chart: cannot write '" + path + "'");
 }
 
 }  // namespace chart

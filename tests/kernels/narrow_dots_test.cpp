@@ -72,4 +72,25 @@ TEST(NarrowDots, AllSizes) {
   }
 }
 
+// An infinite number in a row, times the integers that 4 bits stand for: in a vector of them, and in the tail.
+TEST(NarrowDots, InfinityStaysInfinite) {
+  const int64_t columns = 70;
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<int8_t> q(std::size_t(columns), 3);
+  std::vector<uint8_t> values(std::size_t(cpu::int4_bytes(columns)));
+  cpu::pack_int4(columns, values.data(), q.data());
+  const cpu::NarrowMatrix<uint8_t> w{columns, columns, values.data(), int64_t(values.size()), nullptr};
+  for (const int64_t at : {int64_t{0}, columns / 2 - 1, columns - 1}) {
+    std::vector<float> x(std::size_t(columns), 1.0f);
+    for (const float v : {infinity, -infinity, 1e38f}) {
+      x[std::size_t(at)] = v;
+      for_each_isa([&] {
+        float y;
+        cpu::narrow_dots<uint8_t>(w, 1, 1, x.data(), &y, nullptr);
+        EXPECT_EQ(y, v * 3) << at;
+      });
+    }
+  }
+}
+
 }  // namespace

@@ -151,6 +151,30 @@ TEST(Distributed, AnExceptionInBackwardIsNamed) {
   EXPECT_EQ(text, "run_threads: rank 1 failed: overflow");
 }
 
+/// Its backward fails between its layers, if it is told to.
+struct Failing : nn::Module<Failing> {
+  nn::Linear<> first{3, 2}, second{2, 2};
+  bool fails = true;
+  TENET_MODULE(first, second)
+  Tensor<float> forward(const Tensor<float>& x) {
+    const Tensor<float> h = first(x);
+    if (fails) h.register_hook([](const Tensor<float>&) { throw Error("not now"); });
+    return second(h);
+  }
+};
+
+TEST(Distributed, NothingIsLeftOfABackwardThatFailed) {
+  run_threads(2, [](auto& comm) {
+    Failing model;
+    parallel::DistributedDataParallel ddp(model, comm);
+    const Tensor<float> x = ones({1, 3});
+    EXPECT_EQ(message([&] { ddp(x).sum().backward(); }), "not now");
+    model.fails = false;
+    ddp(x).sum().backward();
+    EXPECT_EQ(model.second.bias.grad().to_vector(), (std::vector<float>{1, 1}));
+  });
+}
+
 TEST(Distributed, RefusesOptionsOutOfRange) {
   run_threads(1, [](auto& comm) {
     nn::Linear<> model{3, 2};

@@ -77,6 +77,12 @@ void fail(std::string_view how, parallel::MpiCommunicator& comm) {
   } else if (how == "hang") {
     if (last) std::this_thread::sleep_for(std::chrono::hours(1));
     comm.barrier("end of epoch");
+  } else if (how == "hang_sending") {
+    std::vector<char> activations(1 << 20);
+    if (last) comm.send(activations.data(), std::int64_t(activations.size()), 0);
+    if (last) std::this_thread::sleep_for(std::chrono::hours(1));
+    if (comm.rank() == 0) comm.recv(activations.data(), std::int64_t(activations.size()), comm.size() - 1);
+    comm.barrier();
   } else if (how.starts_with("group")) {
     // Rank 1 is alone.
     auto group = comm.split(comm.rank() % 2);

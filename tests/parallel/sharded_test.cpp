@@ -116,6 +116,26 @@ struct Careful : nn::Module<Careful> {
   }
 };
 
+/// Uses its parameter on some ranks.
+struct Sometimes : nn::Module<Sometimes> {
+  nn::Parameter<> w{ones({2})};
+  bool uses = true;
+  TENET_MODULE(w)
+  Tensor<float> forward(const Tensor<float>& x) { return uses ? x * w : x * 2.0f; }
+};
+
+TEST(Sharded, ARankMayLeaveAParameterOut) {
+  run_threads(2, [](auto& comm) {
+    for (const int stage : {1, 2, 3}) {
+      Sometimes model;
+      parallel::FullyShardedDataParallel fsdp(model, comm, {.stage = stage});
+      model.uses = comm.rank() == 0;
+      fsdp(ones({1, 2})).sum().backward();
+      EXPECT_EQ(Tensor<float>(fsdp.parameters()[0].grad_any()).to_vector(), std::vector<float>{0.5f}) << stage;
+    }
+  });
+}
+
 /// A layer whose result is no tensor.
 struct Pair : nn::Module<Pair> {
   struct Layer : nn::Module<Layer> {

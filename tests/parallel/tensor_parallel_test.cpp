@@ -28,6 +28,17 @@ TEST(TensorParallel, RefusesWhatCannotBeSplit) {
   for (const int n : {1, 2, 3}) run_threads(n, [](auto& comm) { test::check_split_errors(comm); });
 }
 
+TEST(TensorParallel, PartsAreNotTakenForTheWhole) {
+  run_threads(2, [](auto& comm) {
+    parallel::Mesh mesh(comm, {.tensor = 2});
+    parallel::ColumnParallelLinear layer(mesh.tensor, 4, 6);
+    parallel::DistributedDataParallel ddp(layer, mesh.data);
+    EXPECT_EQ(message([&] { ddp.state_dict(); }),
+              "distributed: 'weight' is split over ranks: save and load by parallel::whole_state_dict(model) and "
+              "load_whole_state_dict");
+  });
+}
+
 TEST(TensorParallel, TrainsAsOneWorkerDoes) {
   for (const int n : {2, 4}) {  // the layers of one model, and two such models of half a batch
     const auto train = [n] {

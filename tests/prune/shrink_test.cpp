@@ -174,6 +174,19 @@ TEST(Shrink, ChannelsStayBeforeStatisticsOfABatchOrOfFeatures) {
   EXPECT_THROW(prune::shrink(batch.get<0>(), batch.get<2>(), batch.get<1>()), Error);
 }
 
+TEST(Shrink, ChannelsStayWhereOthersTakeThemInAnotherOrder) {
+  nn::Sequential tokens{nn::Linear<double>(4, 8), nn::ReLU(), nn::Flatten(), nn::Linear<double>(40, 3)};
+  nn::Sequential rows{nn::Conv2d<double>(1, 8, 1), nn::Flatten(1, 2), nn::Linear<double>(16, 3)};
+  nn::Sequential widths{nn::Conv2d<double>(1, 8, 1), nn::ReLU(), nn::Linear<double>(16, 3)};
+  prune::ln_structured(tokens.get<0>(), {.amount = 2});
+  prune::ln_structured(rows.get<0>(), {.amount = 2});
+  prune::ln_structured(widths.get<0>(), {.amount = 2});
+  EXPECT_EQ(prune::shrink(tokens), 0);
+  EXPECT_EQ(prune::shrink(rows), 0);
+  EXPECT_EQ(prune::shrink(widths), 0);
+  EXPECT_THROW(prune::shrink(tokens.get<0>(), tokens.get<3>(), nn::ReLU()), ShapeError);
+}
+
 TEST(Shrink, TakesABatchNormalizationThatIsNamed) {
   struct Normed : nn::Module<Normed> {
     nn::Conv2d<double> a{1, 4, 3}, b{4, 2, 3};

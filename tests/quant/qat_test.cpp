@@ -154,6 +154,8 @@ TEST(Compare, TakesModulesThatGiveNoTensor) {
       return a + b;
     }
   } net;
+  const auto wrong = quant::compare(net, net, std::vector{full({1, 2}, std::numeric_limits<float>::quiet_NaN())});
+  EXPECT_TRUE(std::isnan(wrong.total.sqnr));  // not the best of all
   const auto c = quant::compare(net, net, std::vector{ones({1, 2})});
   ASSERT_EQ(c.layers.size(), 1u);
   EXPECT_TRUE(std::isinf(c.total.sqnr));

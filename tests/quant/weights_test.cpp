@@ -108,6 +108,7 @@ TEST(WeightOnly, StatesThatDoNotFitAreRefused) {
                                   {{"values", zeros<std::int8_t>({3, 5})}, {"scales", scales}, {"group_size", size}},
                                   {{"values", values}, {"scales", ones<float>({3, 2})}, {"group_size", size}},
                                   {{"values", values}, {"scales", scales}, {"group_size", size * 0}},
+                                  {{"values", values}, {"scales", scales}, {"group_size", size + 1}},
                                   {{"values", values}, {"scales", scales}, {"group_size", size * -1}},
                                   {{"values", values}, {"scales", scales}, {"group_size", size + 1}},
                                   {{"values", values}, {"scales", scales}, {"group_size", size * 2}},

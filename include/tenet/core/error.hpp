@@ -55,7 +55,8 @@ class Piece {
   Piece(std::string_view s) : object_(s.data()), size_(s.size()), append_(append_chars) {}
   Piece(std::signed_integral auto v) : signed_(v), append_(append_signed) {}
   Piece(std::unsigned_integral auto v) : unsigned_(v), append_(append_unsigned) {}
-  Piece(std::floating_point auto v) : real_(double(v)), append_(append_real) {}
+  Piece(float v) : real_(double(v)), append_([](std::string& to, const Piece& p) { append_real(to, p, "%.7g"); }) {}
+  Piece(double v) : real_(v), append_([](std::string& to, const Piece& p) { append_real(to, p, "%.15g"); }) {}
   template <class X>
   requires requires(const X& x) { std::string(x.str()); }
   Piece(const X& x)
@@ -69,9 +70,9 @@ class Piece {
   }
   TENET_COLD static void append_signed(std::string& to, const Piece& p) { to += std::to_string(p.signed_); }
   TENET_COLD static void append_unsigned(std::string& to, const Piece& p) { to += std::to_string(p.unsigned_); }
-  TENET_COLD static void append_real(std::string& to, const Piece& p) {
+  TENET_COLD static void append_real(std::string& to, const Piece& p, const char* format) {
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.7g", p.real_);  // 0.1f as 0.1
+    std::snprintf(digits, sizeof digits, format, p.real_);  // 0.1 as 0.1
     to += digits;
   }
 

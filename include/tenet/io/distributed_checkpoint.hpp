@@ -4,9 +4,11 @@
 //   save_training(fsdp, optimizer, "run.safetensors", {.epoch = 3});
 //
 // Whatever the ranks keep parts of stands there whole: any number of ranks goes on from the file, and so does one
-// worker by load_training(model, optimizer, path).
+// worker by load_training(model, optimizer, path). In a mesh each stage of a pipeline needs a file of its own; layers
+// split over ranks are saved by parallel::whole_state_dict.
 #pragma once
 
+#include <tenet/core/hash.hpp>
 #include <tenet/core/random.hpp>
 #include <tenet/io/checkpoint.hpp>
 
@@ -45,7 +47,7 @@ void on_all_ranks(C& comm, const char* op, const F& f) {
     if (lengths[std::size_t(r)] == 0) continue;
     failure.resize(std::size_t(lengths[std::size_t(r)]));
     comm.broadcast(failure.data(), lengths[std::size_t(r)], r, op);
-    throw Error(text({op, ": rank ", r, " failed: ", failure}));
+    throw Error(text({op, ": rank ", comm.world_rank(r), " failed: ", failure}));
   }
 }
 
@@ -72,13 +74,20 @@ inline std::vector<std::int64_t> generators_of(const TensorFile& file) {
 template <class C>
 void check_same_file(C& comm, const TensorFile& file, const TrainingProgress& progress,
                      const std::vector<std::int64_t>& generators) {
-  std::int64_t elements = 0;
-  for (const auto& entry : file.tensors) elements += entry.second.numel();
-  const std::array<std::int64_t, 5> mine{progress.epoch, progress.batch, generators[0], generators[1], elements};
+  std::uint64_t hash = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    hash = hash_bytes(name.data(), name.size(), hash);
+    hash = hash_bytes(tensor.data_ptr(), std::size_t(tensor.numel()) * item_size(tensor.dtype()), hash);
+  }
+  const std::array<std::int64_t, 5> mine{progress.epoch, progress.batch, generators[0], generators[1],
+                                         std::int64_t(hash)};
   std::vector<std::array<std::int64_t, 5>> all(std::size_t(comm.size()));
   comm.all_gather(&mine, all.data(), sizeof mine, "what the file holds");
   for (std::size_t r = 1; r < all.size(); ++r) {
-    if (all[r] != all[0]) throw Error(text({"load_training: rank ", r, " has read another file than rank 0"}));
+    if (all[r] != all[0]) {
+      throw Error(text(
+          {"load_training: rank ", comm.world_rank(int(r)), " has read another file than rank ", comm.world_rank(0)}));
+    }
   }
 }
 

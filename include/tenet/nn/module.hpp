@@ -106,7 +106,7 @@ decltype(auto) replaced(X&& x, AnyTensor& by) {  // a handle has no members of i
 }
 
 struct Member {
-  std::string_view name;
+  std::string name;
   const void *begin, *end;
 };
 
@@ -286,7 +286,7 @@ class Module : public ModuleBase {
   TENET_COLD void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
     std::vector<detail::Member> members;
     each_member([&]<class M>(std::string_view n, M& m) {
-      members.push_back({n, &m, &m + 1});
+      members.push_back({std::string(n), &m, &m + 1});
       std::string full = prefix + std::string(n);
       if constexpr (IsModule<M>) full += '.';
       m.collect(full, slots);

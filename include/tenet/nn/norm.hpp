@@ -66,7 +66,8 @@ struct BatchNorm : Module<Self> {
     double momentum = options.momentum.value_or(0);
     if (this->is_training() && running_mean) {
       std::int64_t& batches = *num_batches_tracked.data();
-      if (x.numel() > 0 || exchange) ++batches;
+      const bool counts = x.numel() > 0 || exchange;
+      if (counts && batches < std::numeric_limits<std::int64_t>::max()) ++batches;
       if (!options.momentum) momentum = 1 / double(std::max<std::int64_t>(1, batches));
     }
     return batch_norm(x, running_mean, running_var, weight, bias, this->is_training() || !running_mean, momentum,

@@ -1,6 +1,7 @@
 // Whether the ranks hold the same model.
 #pragma once
 
+#include <tenet/core/hash.hpp>
 #include <tenet/nn/state_dict.hpp>
 #include <tenet/parallel/communicator.hpp>
 
@@ -9,19 +10,6 @@
 namespace tenet::parallel {
 inline namespace TENET_CONFIG {
 namespace detail {
-
-/// A hash of bytes: FNV-1a over words, then over the rest.
-inline std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t h = 0xCBF29CE484222325) {
-  const char* p = static_cast<const char*>(data);
-  const auto add = [&](std::uint64_t word) { h = ((h ^ word) * 0x100000001B3) ^ (h >> 29); };
-  for (; bytes >= 8; bytes -= 8, p += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, p, 8);
-    add(word);
-  }
-  for (; bytes; --bytes, ++p) add(static_cast<unsigned char>(*p));
-  return h;
-}
 
 /// `t` itself if it is contiguous, else its elements in row-major order.
 inline AnyTensor row_major(const AnyTensor& t) {
@@ -74,7 +62,7 @@ void check_layout(C& comm, const std::vector<nn::StateSlot>& slots) {
   std::vector<std::uint64_t> hashes;
   for (const nn::StateSlot& s : slots) {
     const std::string what = detail::describe(s);
-    hashes.push_back(detail::hash(what.data(), what.size()));
+    hashes.push_back(hash_bytes(what.data(), what.size()));
   }
   detail::check_equal(comm, hashes, "differ in their models",
                       [&](std::size_t i) { return detail::describe(slots[i]); });
@@ -86,7 +74,7 @@ void check_values(C& comm, const std::vector<nn::StateSlot>& slots) {
   std::vector<std::uint64_t> hashes;
   for (const nn::StateSlot& s : slots) {
     const AnyTensor t = detail::row_major(*s.tensor);
-    hashes.push_back(detail::hash(t.data_ptr(), std::size_t(detail::bytes_of(t))));
+    hashes.push_back(hash_bytes(t.data_ptr(), std::size_t(detail::bytes_of(t))));
   }
   detail::check_equal(comm, hashes, "differ in their values", [&](std::size_t i) {
     return text({detail::describe(slots[i]), " with hash ", hashes[i]});

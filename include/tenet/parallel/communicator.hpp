@@ -22,6 +22,7 @@ concept Summable =
 /// The rank of a worker among size() workers, and what they do together. The last argument of an operation, if given,
 /// tells in its errors what the data are. When ranks call different operations, or with different sizes, when one ends
 /// or fails, or when the others wait longer than a timeout, each rank that waits gets an Error that says who and where.
+/// Over MPI one reduce_scatter takes less than 2^31 elements, one all_gather or send as many bytes; they throw Error.
 ///   broadcast       data[bytes] of rank `root` to all
 ///   all_reduce      data[n] becomes the sum over the ranks
 ///   reduce_scatter  out[n] is the sum over the ranks of in[rank * n, rank * n + n); `in` holds size() * n

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <tenet/parallel/reducer.hpp>
+#include <tenet/parallel/shard.hpp>
 
 #include <memory>
 
@@ -29,7 +30,13 @@ struct DistributedPass final : Pass {
   std::int64_t examples = 0;
 
   void backward(const AnyTensor& gradient, AnyTensor* out) override {
-    if (output.requires_grad()) output.backward(Tensor<T>(gradient), {.retain_graph = true});
+    try {
+      if (output.requires_grad()) output.backward(Tensor<T>(gradient), {.retain_graph = true});
+    } catch (...) {  // what it left is no gradient of the next one
+      for (const AnyTensor& leaf : arguments) leaf.zero_grad();
+      reducer->drop();
+      throw;
+    }
     for (std::size_t i = 0; i < arguments.size(); ++i) out[i] = take_gradient(arguments[i]);
     reducer->count(examples);
     if (reducer->synchronizes) reducer->exchange(out + arguments.size());
@@ -122,15 +129,24 @@ class DistributedDataParallel {
   };
   [[nodiscard]] TENET_TAG NoSync no_sync() const { return NoSync(reducer_); }
 
-  /// The state of the model, and of an optimizer over its parameters: the same on every rank.
-  TENET_TAG nn::StateDict state_dict() { return model_->state_dict(); }
-  TENET_TAG void load_state_dict(const nn::StateDict& dict) { model_->load_state_dict(dict); }
+  /// The state of the model, and of an optimizer over its parameters: the same on every rank. Throws Error for models
+  /// with layers that are split over ranks; see whole_state_dict().
+  TENET_TAG nn::StateDict state_dict() {
+    detail::expect_whole("distributed", *model_);
+    return model_->state_dict();
+  }
+  TENET_TAG void load_state_dict(const nn::StateDict& dict) {
+    detail::expect_whole("distributed", *model_);
+    model_->load_state_dict(dict);
+  }
   template <class O>
   TENET_TAG nn::StateDict state_dict(const O& optimizer) {
+    detail::expect_whole("distributed", *model_);
     return optimizer.state_dict();
   }
   template <class O>
   TENET_TAG void load_state_dict(O& optimizer, const nn::StateDict& dict) {
+    detail::expect_whole("distributed", *model_);
     optimizer.load_state_dict(dict);
   }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tenet/parallel/agreement.hpp>
+#include <tenet/parallel/shard.hpp>
 #include <tenet/parallel/units.hpp>
 
 #include <memory>
@@ -89,8 +90,10 @@ class FullyShardedDataParallel {
   }
 
   /// Parameters and buffers by name, whole, as model.state_dict() would give them on one worker: on rank 0, and nothing
-  /// on the others. All ranks call it.
+  /// on the others. All ranks call it, between calls of the model. This and the following throw Error for models with
+  /// layers that are split over ranks.
   TENET_TAG nn::StateDict state_dict() {
+    detail::expect_whole("fully_sharded", *module_);
     std::vector<AnyTensor> whole;
     for (const ShardedParameter<C>& s : model_->shards) whole.push_back(s.collect(s.shard()));
     nn::StateDict out;
@@ -101,6 +104,7 @@ class FullyShardedDataParallel {
   /// Takes over a state of whole tensors, on each rank its part. Throws Error as Module::load_state_dict() does, and
   /// changes nothing then.
   TENET_TAG void load_state_dict(const nn::StateDict& dict, const nn::LoadOptions& options = {}) {
+    detail::expect_whole("fully_sharded", *module_);
     std::vector<nn::StateSlot> slots = slots_;
     for (nn::StateSlot& s : slots) {
       if (s.trains) s.tensor = &model_->shards[shard_of(s)].whole();
@@ -118,6 +122,7 @@ class FullyShardedDataParallel {
   /// rank 0, and nothing on the others. All ranks call it.
   template <class O>
   TENET_TAG nn::StateDict state_dict(const O& optimizer) {
+    detail::expect_whole("fully_sharded", *module_);
     nn::StateDict out;
     for (auto& [key, tensor] : optimizer.state_dict()) {
       const ShardedParameter<C>* s = shard_of(optimizer, key);
@@ -130,6 +135,7 @@ class FullyShardedDataParallel {
   /// changes nothing then.
   template <class O>
   TENET_TAG void load_state_dict(O& optimizer, const nn::StateDict& dict) {
+    detail::expect_whole("fully_sharded", *module_);
     nn::StateDict mine;
     for (const auto& [key, tensor] : dict) {
       const ShardedParameter<C>* s = shard_of(optimizer, key);
@@ -147,9 +153,10 @@ class FullyShardedDataParallel {
 
  private:
   TENET_TAG std::size_t shard_of(const nn::StateSlot& slot) const {
-    std::size_t i = 0;
-    while (!model_->shards[i].shard().is(*slot.tensor)) ++i;
-    return i;
+    for (std::size_t i = 0; i < model_->shards.size(); ++i) {
+      if (model_->shards[i].shard().is(*slot.tensor)) return i;
+    }
+    throw Error(text({"fully_sharded: '", slot.name, "' of the model is no longer the shard it was given"}));
   }
   /// The shard whose state in an optimizer has the name `key`, "state.3.exp_avg"; null for what is no tensor of a
   /// shard.

@@ -22,7 +22,8 @@ inline void seal(Envelope& e, const AnyTensor& t) {
   std::copy(t.shape().begin(), t.shape().end(), e.sizes);
 }
 
-/// An uninitialized tensor as the envelope describes it; throws DTypeError if it is not of T, Error if that is none.
+/// An uninitialized tensor as the envelope describes it; ranks are those of the world. Throws DTypeError if it is not
+/// of T, Error if that is none.
 template <class T>
 Tensor<T> open(const Envelope& e, const char* op, int rank, int from, std::string_view what) {
   if (e.mark != Envelope::is_envelope || e.dim < 0 || e.dim > max_rank) {
@@ -50,7 +51,7 @@ void send_tensor(C& comm, int to, const AnyTensor& t, Envelope e, std::string_vi
 template <class T, Communicator C>
 Tensor<T> recv_tensor(C& comm, const char* op, int from, Envelope& e, std::string_view what) {
   comm.recv(&e, sizeof e, from, what);
-  const Tensor<T> t = open<T>(e, op, comm.rank(), from, what);
+  const Tensor<T> t = open<T>(e, op, comm.world_rank(comm.rank()), comm.world_rank(from), what);
   comm.recv(t.data_ptr(), bytes_of(t), from, what);
   return t;
 }
@@ -62,7 +63,7 @@ Tensor<T> broadcast_tensor(C& comm, const char* op, int root, const AnyTensor& t
   const bool mine = comm.rank() == root;
   if (mine) seal(e, t);
   comm.broadcast(&e, sizeof e, root, what);
-  const Tensor<T> out = open<T>(e, op, comm.rank(), root, what);
+  const Tensor<T> out = open<T>(e, op, comm.world_rank(comm.rank()), comm.world_rank(root), what);
   if (mine) nn::detail::copy_elements(*out.impl(), *t.impl());
   comm.broadcast(out.data_ptr(), bytes_of(out), root, what);
   return out;

@@ -25,7 +25,12 @@ class MpiCommunicator {
       : MpiCommunicator(std::make_shared<MpiWorld>(options)) {}
   TENET_TAG ~MpiCommunicator() {
     // What a failure left under way may still use it.
-    if (!world_->failed() && !std::uncaught_exceptions()) MPI_Comm_free(&comm_);
+    if (!world_->failed() && !std::uncaught_exceptions()) {
+      MPI_Comm_free(&comm_);
+    } else {
+      static auto& kept = *new std::list<decltype(scratch_)>;
+      kept.push_back(std::move(scratch_));
+    }
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -56,8 +61,9 @@ class MpiCommunicator {
   template <Summable T>
   TENET_TAG void reduce_scatter(const T* in, T* out, std::int64_t n, std::string_view what = "") {
     agree({"reduce_scatter", name(dtype_of<T>), n}, what);
-    check_size("reduce_scatter", n * size_);
-    std::vector<T> parts(std::size_t(n * size_));
+    check_size("reduce_scatter", n, what);
+    std::vector<T>& parts = scratch<T>();
+    parts.resize(std::size_t(n * size_));
     MPI_Request r;
     MPI_Ialltoall(in, int(n), type<T>(), parts.data(), int(n), type<T>(), comm_, &r);
     wait(r, "reduce_scatter", what);
@@ -66,30 +72,35 @@ class MpiCommunicator {
   }
   TENET_TAG void all_gather(const void* in, void* out, std::int64_t bytes, std::string_view what = "") {
     agree({"all_gather", "bytes", bytes}, what);
-    check_size("all_gather", bytes);
+    check_size("all_gather", bytes, what);
     const bool in_place = in == static_cast<char*>(out) + rank_ * bytes;
     MPI_Request r;
     MPI_Iallgather(in_place ? MPI_IN_PLACE : in, int(bytes), MPI_BYTE, out, int(bytes), MPI_BYTE, comm_, &r);
     wait(r, "all_gather", what);
   }
-  TENET_TAG void send(const void* data, std::int64_t bytes, int to, [[maybe_unused]] std::string_view what = "") {
+  TENET_TAG void send(const void* data, std::int64_t bytes, int to, std::string_view what = "") {
     check_rank("send", to);
-    check_size("send", bytes);
+    check_size("send", bytes, what);
     world_->check();
     const char* p = static_cast<const char*>(data);
     world_->post(comm_, to, message, std::vector<char>(p, p + bytes));
   }
   TENET_TAG void recv(void* data, std::int64_t bytes, int from, std::string_view what = "") {
     check_rank("recv", from);
-    std::vector<char> got;
-    wait(
-        from, [&] { return MpiWorld::take(comm_, from, message, got); }, "recv", what);
+    MpiWorld::Transfer* received = nullptr;
+    const auto ready = [&] {
+      if (!received) received = world_->begin_receive(comm_, from, message);
+      return received && MpiWorld::is_done(received->request);
+    };
+    wait(from, ready, "recv", what);
+    const std::vector<char>& got = received->data;
     if (std::int64_t(got.size()) != bytes) {
       world_->fail(text({"communicator: recv", label(what), ": rank ", world_rank(rank_), " expected ", bytes,
                          " bytes from rank ", world_rank(from), ", got ", got.size()}));
       world_->check();
     }
     if (bytes) std::memcpy(data, got.data(), got.size());
+    world_->drop(received);
   }
 
   TENET_TAG MpiCommunicator split(int color, int key = 0, std::string_view what = "") {
@@ -159,8 +170,10 @@ class MpiCommunicator {
   TENET_TAG void check_rank(const char* op, int rank) const {
     if (rank < 0 || rank >= size_) throw IndexError(text({op, ": expected a rank in [0, ", size_, "), got ", rank}));
   }
-  TENET_TAG static void check_size(const char* op, std::int64_t n) {
-    if (n > std::numeric_limits<int>::max()) throw Error(text({op, ": ", n, " are more than MPI counts in one call"}));
+  TENET_TAG static void check_size(const char* op, std::int64_t n, std::string_view what) {
+    if (n > std::numeric_limits<int>::max()) {
+      throw Error(text({op, label(what), ": ", n, " are more than MPI counts in one call"}));
+    }
   }
 
   /// Sums as every engine does: each rank its part of the array, in the order of the ranks.
@@ -225,8 +238,13 @@ class MpiCommunicator {
     world_->wait(world_rank(of), ready, [&] { return std::string(op) + label(what); });
   }
   TENET_TAG void wait(MPI_Request& request, std::string_view op, std::string_view what) {
-    world_->wait(
-        -1, [&] { return MpiWorld::is_done(request); }, [&] { return std::string(op) + label(what); });
+    try {
+      world_->wait(
+          -1, [&] { return MpiWorld::is_done(request); }, [&] { return std::string(op) + label(what); });
+    } catch (...) {
+      world_->settle(request);
+      throw;
+    }
   }
 
   std::shared_ptr<MpiWorld> world_;

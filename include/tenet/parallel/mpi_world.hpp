@@ -37,6 +37,10 @@ class MpiWorld {
   /// After a failure it waits for a moment until all ranks know, and ends the job if one does not.
   TENET_TAG ~MpiWorld() {
     if (!failed()) {
+      const auto begin = Clock::now();
+      while (!all_sent() && std::chrono::duration<double>(Clock::now() - begin).count() < options_.timeout) {
+        sched_yield();
+      }
       MPI_Comm_free(&notices_);
     } else if (!all_know()) {
       std::fprintf(stderr, "%s\n", failure_.c_str());
@@ -51,11 +55,31 @@ class MpiWorld {
 
   /// Sends without waiting: the data are kept until they have gone.
   TENET_TAG void post(MPI_Comm comm, int to, int tag, std::vector<char> data) {
-    sending_.remove_if([](Sending& s) { return is_done(s.request); });
-    Sending& s = sending_.emplace_back(Sending{MPI_REQUEST_NULL, std::move(data)});
+    all_sent();
+    Transfer& s = sending_.emplace_back(Transfer{MPI_REQUEST_NULL, std::move(data)});
     MPI_Isend(s.data.data(), int(s.data.size()), MPI_BYTE, to, tag, comm, &s.request);
   }
-  /// Takes a message if one has come.
+  /// A message on its way, and its memory.
+  struct Transfer {
+    MPI_Request request;
+    std::vector<char> data;
+  };
+  /// Begins to receive a message if one has come, else gives null. Its memory stays until it is dropped.
+  TENET_TAG Transfer* begin_receive(MPI_Comm comm, int from, int tag) {
+    int there = 0, bytes = 0;
+    MPI_Message m;
+    MPI_Status s;
+    MPI_Improbe(from, tag, comm, &there, &m, &s);
+    if (!there) return nullptr;
+    MPI_Get_count(&s, MPI_BYTE, &bytes);
+    Transfer& t = receiving_.emplace_back(Transfer{MPI_REQUEST_NULL, std::vector<char>(std::size_t(bytes))});
+    MPI_Imrecv(t.data.data(), bytes, MPI_BYTE, &m, &t.request);
+    return &t;
+  }
+  TENET_TAG void drop(const Transfer* received) {
+    receiving_.remove_if([&](const Transfer& t) { return &t == received; });
+  }
+  /// Takes a short message if one has come: a longer one may keep it waiting for the sender.
   TENET_TAG static bool take(MPI_Comm comm, int from, int tag, std::vector<char>& data, MPI_Status* status = nullptr) {
     int there = 0, bytes = 0;
     MPI_Message m;
@@ -78,7 +102,6 @@ class MpiWorld {
   /// rank has failed, when rank `of` has ended, and after the timeout; `doing()` tells what this rank does.
   template <class Ready, class Doing>
   TENET_TAG void wait(int of, const Ready& ready, const Doing& doing) {
-    using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     auto end = begin;  // of that rank, as it becomes known
     bool told = false;
@@ -111,10 +134,13 @@ class MpiWorld {
       wait(
           r, [&] { return bool(ended_[std::size_t(r)]); }, doing);
     }
-    for (Sending& s : sending_) {
-      wait(
-          -1, [&] { return is_done(s.request); }, doing);
-    }
+    wait(
+        -1, [&] { return all_sent(); }, doing);
+  }
+  /// After a failure: gives the ranks that go on with a request a moment to do so, for its memory may go then.
+  TENET_TAG void settle(MPI_Request& request) {
+    const auto begin = Clock::now();
+    while (!is_done(request) && Clock::now() - begin < std::chrono::seconds(2)) sched_yield();
   }
 
   /// This rank cannot go on: the others get an Error with this text where they wait.
@@ -134,11 +160,12 @@ class MpiWorld {
 
  private:
   enum class Notice : int { failure, end, waits, goes_on };
-  struct Sending {
-    MPI_Request request;
-    std::vector<char> data;
-  };
+  using Clock = std::chrono::steady_clock;
 
+  TENET_TAG bool all_sent() {
+    sending_.remove_if([](Transfer& t) { return is_done(t.request); });
+    return sending_.empty();
+  }
   TENET_TAG void notify(Notice notice, const std::string& why = "") {
     for (int r = 0; r < size_; ++r) {
       if (r != rank_) post(notices_, r, int(notice), std::vector<char>(why.begin(), why.end()));
@@ -181,7 +208,7 @@ class MpiWorld {
   MpiOptions options_;
   MPI_Comm notices_;
   int rank_ = 0, size_ = 1;
-  std::list<Sending> sending_;
+  std::list<Transfer> sending_, receiving_;
   // What this rank has heard from each: that it knows of a failure, has ended, has waited for long.
   std::vector<bool> knows_, ended_, waits_;
   std::string failure_;

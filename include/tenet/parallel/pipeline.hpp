@@ -111,8 +111,8 @@ class StageRun {
       examples_ = e.examples;
     }
     if (e.part != k || e.parts != count_ || e.examples != examples_) {
-      throw Error(text({"pipeline: rank ", comm_.rank(), " expected micro-batch ", k, " of ", count_, " from rank ",
-                        from, ", got ", e.part, " of ", e.parts}));
+      throw Error(text({"pipeline: rank ", comm_.world_rank(comm_.rank()), " expected micro-batch ", k, " of ", count_,
+                        " from rank ", comm_.world_rank(from), ", got ", e.part, " of ", e.parts}));
     }
     x.impl()->requires_grad = e.wants_gradient;
     return x;
@@ -122,8 +122,8 @@ class StageRun {
       return stage_(x);
     } catch (const ShapeError& e) {
       if (first()) throw;
-      throw ShapeError(text({"pipeline: the stage of rank ", comm_.rank(), " got activations ", x.shape(),
-                             " from rank ", comm_.rank() - 1, ": ", e.what()}));
+      throw ShapeError(text({"pipeline: the stage of rank ", comm_.world_rank(comm_.rank()), " got activations ",
+                             x.shape(), " from rank ", comm_.world_rank(comm_.rank() - 1), ": ", e.what()}));
     }
   }
 
@@ -204,7 +204,8 @@ class Pipeline {
     if constexpr (detail::takes<M, Tensor<T>>()) {
       return f(detail::StageRun<M, C, T>(*stage_, *comm_, inputs, options_.micro_batches));
     } else {
-      throw DTypeError(text({"pipeline: the stage of rank ", comm_->rank(), " takes no ", name(dtype_of<T>)}));
+      throw DTypeError(
+          text({"pipeline: the stage of rank ", comm_->world_rank(comm_->rank()), " takes no ", name(dtype_of<T>)}));
     }
   }
 

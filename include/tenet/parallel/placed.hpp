@@ -39,7 +39,7 @@ class Placed {
   TENET_TAG T item() const { return everywhere().item(); }
   /// Gradients of this scalar with respect to the leaves that it was made of, each on its rank. All ranks call it.
   TENET_TAG void backward() const {
-    if (here() || value_.requires_grad()) value_.backward();
+    if (here() || (value_.defined() && value_.requires_grad())) value_.backward();
   }
 
  private:
@@ -83,7 +83,9 @@ class Part : public nn::Module<Part<M, C>> {
   TENET_TAG bool here() const { return comm_->rank() == rank_; }
   /// The module; throws Error on the other ranks.
   TENET_TAG M& module() {
-    if (!here()) throw Error(text({"parallel::Part: rank ", rank_, " has the module, not rank ", comm_->rank()}));
+    if (!here())
+      throw Error(text({"parallel::Part: rank ", comm_->world_rank(rank_), " has the module, not rank ",
+                        comm_->world_rank(comm_->rank())}));
     return module_[0];
   }
 
@@ -116,7 +118,7 @@ class Part : public nn::Module<Part<M, C>> {
   TENET_TAG static void stand_for([[maybe_unused]] Tensor<T>& place, [[maybe_unused]] const X& x) {
     if constexpr (detail::is_placed<A> && FloatElement<T>) {
       if constexpr (FloatElement<element_t<X>>) {
-        if (x.requires_grad()) place = place + x.template to<T>();
+        if (x.defined() && x.requires_grad()) place = place + x.template to<T>();
       }
     }
   }

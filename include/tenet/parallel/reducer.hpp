@@ -35,6 +35,11 @@ class Reducer {
     for (std::size_t i = 0; i < leaves_.size(); ++i) leaves_[i].impl()->requires_grad = parameters_[i].requires_grad();
     return leaves_;
   }
+  /// Forgets the gradients since the last exchange.
+  TENET_TAG void drop() {
+    examples_ = 0;
+    for (const AnyTensor& leaf : leaves_) leaf.zero_grad();
+  }
   /// Counts a backward over so many examples.
   TENET_TAG void count(std::int64_t examples) { examples_ += examples; }
 

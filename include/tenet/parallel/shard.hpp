@@ -81,6 +81,16 @@ void each_shard(M& model, const F& f) {
   });
 }
 
+/// Throws Error if layers of the model are split over ranks: a rank's state is not whole then.
+template <nn::IsModule M>
+void expect_whole(const char* op, M& model) {
+  each_shard(model, [&](const std::string& name, const Shard&, const CommunicatorRef& comm) {
+    if (comm.size() == 1) return;
+    throw Error(text({op, ": '", name, "' is split over ranks: save and load by parallel::whole_state_dict(model) and ",
+                      "load_whole_state_dict"}));
+  });
+}
+
 inline AnyTensor* entry_of(nn::StateDict& dict, const std::string& name) {
   for (auto& [n, tensor] : dict) {
     if (n == name) return &tensor;

@@ -36,7 +36,7 @@ inline void check_start(CommunicatorRef comm, const char* layer, std::int64_t in
   const GeneratorState s = default_generator().state();
   const std::string start =
       text({layer, "(", in, ", ", out, ") of seed ", s.seed, " after ", s.offset, " blocks of random numbers"});
-  check_equal(comm, {hash(start.data(), start.size())}, "differ in a layer", [&](std::size_t) { return start; });
+  check_equal(comm, {hash_bytes(start.data(), start.size())}, "differ in a layer", [&](std::size_t) { return start; });
 }
 
 /// This rank's part of what a layer that is not split starts with.

@@ -186,7 +186,9 @@ class ThreadGroup {
   TENET_TAG void wait(std::unique_lock<std::mutex>& lock, const Waiting& waiting, const Ready& ready,
                       const Missing& missing) {
     const double timeout = world_.options_.timeout;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout);
+    // A clock counts no more than some centuries.
+    const std::chrono::duration<double> seconds(std::min(timeout, 1e8));
+    const auto until = std::chrono::steady_clock::now() + seconds;
     const auto deadline = std::chrono::time_point_cast<std::chrono::steady_clock::duration>(until);
     const auto me = std::size_t(world_rank(waiting.rank));
     world_.waits_[me] = true;

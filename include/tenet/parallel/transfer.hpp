@@ -80,7 +80,8 @@ Tensor<T> transfer(const Tensor<T>& x, int from, int to, C& comm) {
   } else {
     y = detail::recv_tensor<T>(comm, "transfer", from, e, "values");
     if (e.wants_gradient && !state::grad_enabled) {
-      throw Error(text({"transfer: rank ", from, " wants a gradient, rank ", to, " is in no_grad"}));
+      throw Error(text({"transfer: rank ", comm.world_rank(from), " wants a gradient, rank ", comm.world_rank(to),
+                        " is in no_grad"}));
     }
     if constexpr (FloatElement<T>) {
       if (!x.defined() || !x.requires_grad()) input = zeros<T>({}).requires_grad_();

@@ -90,8 +90,8 @@ struct UnitPass final : Pass {
 
  private:
   void run(const AnyTensor& gradient) {
+    const typename ShardedModel<C>::Use use(*model, *unit);  // all ranks gather, also where nothing needs it
     if (!output.requires_grad()) return;
-    const typename ShardedModel<C>::Use use(*model, *unit);
     dispatch_floating(FullyShardedName::name, output.dtype(),
                       [&]<class T>(T) { Tensor<T>(output).backward(Tensor<T>(gradient), {.retain_graph = true}); });
   }

@@ -98,7 +98,7 @@ std::int64_t shrink_pair(A& first, B& next, F&... between) {
   masked("shrink", "next.weight", next.weight);
   const Tensor<T> w = first.weight.dense(), v = next.weight.dense();
   const std::int64_t channels = w.size(0), inputs = v.size(1), outputs = v.size(0);
-  if (channels == 0 || outputs == 0 || inputs % channels || (v.dim() == 4 && inputs != channels)) {
+  if (channels == 0 || outputs == 0 || inputs % channels || ((v.dim() == 4 || w.dim() == 2) && inputs != channels)) {
     throw ShapeError(
         text({"shrink: the inputs of a weight ", v.shape(), " are not those that come from a weight ", w.shape()}));
   }
@@ -161,6 +161,19 @@ auto between(Net& net) {
   }
 }
 
+/// Whether the outputs of `first` become the inputs of `next` channel by channel: those of a Linear as they are, those
+/// of a Conv2d before a Linear once they are flattened.
+template <bool flattened, class A, class B>
+bool is_fed(const A& first, const B& next) {
+  const Shape w = first.weight.full_shape(), v = next.weight.full_shape();
+  return w.size() == 2 ? v[1] == w[0] : v.size() == 4 || flattened;
+}
+template <std::size_t from, std::size_t to, class... M>
+inline constexpr bool has_flatten = []<std::size_t... K>(std::index_sequence<K...>) {
+  return (std::is_same_v<std::tuple_element_t<from + K, std::tuple<M...>>, nn::Flatten> || ...);
+}
+(std::make_index_sequence<to - from>());
+
 /// Shrinks layer I with the next one that has weights, J at the least; then that one with its next.
 template <std::size_t I, std::size_t J, class... M>
 std::int64_t shrink_from(nn::Sequential<M...>& net) {
@@ -173,12 +186,13 @@ std::int64_t shrink_from(nn::Sequential<M...>& net) {
       return shrink_from<J, J + 1>(net);
     } else if constexpr (WeightLayer<Layer>) {
       using T = element_t<decltype(first.weight)>;
+      if (!is_fed<has_flatten<I + 1, J, M...>>(first, layer)) return shrink_from<J, J + 1>(net);
       const std::int64_t removed = std::apply(
           [&](auto&... layers) { return shrink_pair<T, true>(first, layer, layers...); }, between<I + 1, J>(net));
       return removed + shrink_from<J, J + 1>(net);
     } else if constexpr (is_activation<Layer> || is_neutral<Layer> || nn::IsBatchNorm<Layer>) {
       if constexpr (std::is_same_v<Layer, nn::Flatten>) {
-        if (layer.start_dim != 1) return shrink_from<J, J + 1>(net);
+        if (layer.start_dim != 1 || layer.end_dim != -1) return shrink_from<J, J + 1>(net);
       }
       if constexpr (nn::IsBatchNorm<Layer>) {  // not one of features that were channels, nor of a batch's statistics
         const bool follows = layer.running_mean && layer.num_features == first.weight.full_shape()[0];

@@ -107,7 +107,7 @@ struct Noise {
     }
   }
   double decibels() const {
-    return noise > 0 ? 10 * std::log10(signal / noise) : std::numeric_limits<double>::infinity();
+    return noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
   }
 };
 

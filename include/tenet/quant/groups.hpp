@@ -86,11 +86,15 @@ struct GroupWeight final : detail::WeightOnly<GroupWeight<T, Bits>, T> {
  private:
   /// Another group size that came with a state would not fit the other tensors.
   void check_groups() const {
-    if (group_size(0) < 2 || !(scales.shape() == Shape{of[0], groups()})) check_size(0);
+    const std::int64_t size = group_size(0);
+    check_size(size);
+    if (!(scales.shape() == Shape{of[0], groups()})) {
+      throw Error(text({format_name, ": groups of ", size, " do not fit scales ", scales.shape()}));
+    }
   }
   static void check_size(std::int64_t size) {
     if (size < 2 || size % 2) {
-      throw Error(text({format_name, ": expected an even positive group size that fits the weight, got ", size}));
+      throw Error(text({format_name, ": expected an even positive group size, got ", size}));
     }
   }
   std::int64_t columns() const { return of.numel() / of[0]; }

@@ -1,6 +1,6 @@
 // Matrix products of integers of 8 bits: exact sums of 32 bits, as they are, or scaled to float or to 8 bits again.
 //
-// Sums are the same on every machine, and so is what is made of them. They are exact for k < 65536, and wrap around
+// Sums are the same on every machine, and so is what is made of them. They are exact for k <= 65536, and wrap around
 // beyond 32 bits; nothing saturates on the way.
 #pragma once
 

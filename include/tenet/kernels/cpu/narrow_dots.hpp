@@ -4,7 +4,6 @@
 #include <tenet/core/parallel.hpp>
 #include <tenet/kernels/cpu/convert.hpp>
 #include <tenet/kernels/cpu/vector.hpp>
-#include <tenet/kernels/cpu/workspace.hpp>
 
 #include <algorithm>
 
@@ -24,15 +23,10 @@ struct NarrowMatrix {
   int64_t groups() const { return (columns - 1) / group_size + 1; }
 };
 
-/// What integers of 4 bits have more as they are stored.
-template <class Q>
-inline constexpr int narrow_excess = std::is_same_v<Q, uint8_t> ? 8 : 0;
-
-/// Rows that a matrix is multiplied by, and where the results go: y[m][row of the matrix]. `excess`: for each row and
-/// group narrow_excess times the sum of x.
+/// Rows that a matrix is multiplied by, and where the results go: y[m][row of the matrix].
 struct NarrowRows {
   static constexpr int64_t most = 4;
-  const float *x[most], *excess[most];
+  const float* x[most];
   float* y[most];
   const float* bias;  // of each row of the matrix, or null
 };
@@ -68,19 +62,10 @@ const NarrowDotKernels<Q>& narrow_dot_kernels() {
 /// be null.
 template <class Q>
 void narrow_dots(const NarrowMatrix<Q>& w, int64_t out, int64_t m, const float* x, float* y, const float* bias) {
-  const int64_t groups = w.groups();
-  float* const excess = scratch<float>(Scratch::linear_weight, m * groups);
-  for (int64_t i = 0; i < m * groups && narrow_excess<Q>; ++i) {
-    const int64_t at = i % groups * w.group_size, n = std::min(w.group_size, w.columns - at);
-    const float* const from = x + i / groups * w.columns + at;
-    float sum = 0;
-    for (int64_t k = 0; k < n; ++k) sum += from[k];
-    excess[i] = float(narrow_excess<Q>) * sum;
-  }
   NarrowRows rows;
   for (int64_t r = 0; r < NarrowRows::most; ++r) {
     const int64_t row = std::min(r, m - 1);  // rows that are not there repeat the last
-    rows.x[r] = x + row * w.columns, rows.excess[r] = excess + row * groups, rows.y[r] = y + row * out;
+    rows.x[r] = x + row * w.columns, rows.y[r] = y + row * out;
   }
   rows.bias = bias;
   const NarrowDotKernels<Q>& kernels = narrow_dot_kernels<Q>();

@@ -51,13 +51,13 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<int32_t> load_integers(const Q* p
 #endif
 }
 
-// The numbers of a group in two halves, `half` apart: vectors that begin at the b-th of each. Integers of 4 bits come
-// with their excess.
+// The numbers of a group in two halves, `half` apart: vectors that begin at the b-th of each. Integers of 4 bits are
+// stored with 8 added.
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void load_halves(const uint8_t* p, int64_t b, int64_t, Vector<float>& low,
                                                          Vector<float>& high) {
   const Vector<int32_t> pair = load_integers(p + b);
-  low = __builtin_convertvector(pair & 15, Vector<float>);
-  high = __builtin_convertvector(pair >> 4, Vector<float>);
+  low = __builtin_convertvector((pair & 15) - 8, Vector<float>);
+  high = __builtin_convertvector((pair >> 4) - 8, Vector<float>);
 }
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void load_halves(const int8_t* p, int64_t b, int64_t half, Vector<float>& low,
                                                          Vector<float>& high) {
@@ -71,8 +71,8 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void load_halves(const bfloat16* p, int6
   high = (Vector<float>)(load_integers(bits + half + b) << 16);
 }
 // The same of one number each.
-TENET_ALWAYS_INLINE float low_half(const uint8_t* p, int64_t b) { return float(p[b] & 15); }
-TENET_ALWAYS_INLINE float high_half(const uint8_t* p, int64_t b, int64_t) { return float(p[b] >> 4); }
+TENET_ALWAYS_INLINE float low_half(const uint8_t* p, int64_t b) { return float((p[b] & 15) - 8); }
+TENET_ALWAYS_INLINE float high_half(const uint8_t* p, int64_t b, int64_t) { return float((p[b] >> 4) - 8); }
 template <class Q>
 TENET_ALWAYS_INLINE float low_half(const Q* p, int64_t b) {
   return cast<float>(p[b]);
@@ -119,7 +119,6 @@ TENET_KERNEL_TARGET TENET_NOINLINE void narrow_dots(const NarrowMatrix<Q>& w, in
 #pragma GCC unroll 4
       for (int m = 0; m < M; ++m) {
         if constexpr (chains == 2) sum[m][0] += sum[m][1];
-        if constexpr (narrow_excess<Q> != 0) last[m] -= rows.excess[m][g];
         total[m] += sum[m][0] * scale;
         rest[m] += last[m] * scale;
       }
