@@ -1,5 +1,5 @@
-// The MNIST program on several ranks: LeNet, or a perceptron of 10 million parameters, with every rank's batch a part of
-// the whole.
+// The MNIST program on several ranks: LeNet, or a perceptron of 10 million parameters, with every rank's batch a part
+// of the whole.
 //   mpirun -np 2 build/examples/distributed
 //   mpirun -np 4 build/examples/distributed --model mlp --stage 3
 // As root, on a machine with fewer cores than ranks, see README.md.
@@ -126,8 +126,9 @@ int main(int argc, char** argv) {
   CLI::App app("Trains on digits over MPI ranks");
   app.add_option("--data", o.data, "a folder of MNIST files");
   app.add_option("--model", o.model)->check(CLI::IsMember({"lenet", "mlp"}));
-  app.add_option("--stage", o.stage, "what a rank keeps a part of: 0 nothing, 1 the optimizer's state, 2 gradients too, "
-                                     "3 parameters too")
+  app.add_option("--stage", o.stage,
+                 "what a rank keeps a part of: 0 nothing, 1 the optimizer's state, 2 gradients too, "
+                 "3 parameters too")
       ->check(CLI::Range(0, 3));
   app.add_option("--epochs", o.epochs)->check(CLI::Range(1, 1000));
   app.add_option("--batch", o.batch, "examples of all ranks together")->check(CLI::Range(1, 65536));
