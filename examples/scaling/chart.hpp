@@ -79,7 +79,7 @@ inline void grid(std::FILE* f, const Axes& a, const Panel& p) {
     std::fprintf(f, "<line x1='%g' x2='%g' y1='%.1f' y2='%.1f' stroke='#888' stroke-dasharray='5 4'/>", a.x,
                  a.x + a.width, a.at_y(p.limit), a.at_y(p.limit));
     std::fprintf(f, "<text x='%g' y='%.1f' class='tick' text-anchor='end'>%s</text>\n", a.x + a.width,
-                 a.at_y(p.limit) - 5, p.limit_name.c_str());
+                 a.at_y(p.limit) + 15, p.limit_name.c_str());
   }
 }
 
