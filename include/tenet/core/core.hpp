@@ -9,6 +9,7 @@
 #include <tenet/core/factories.hpp>
 #include <tenet/core/format.hpp>
 #include <tenet/core/generator.hpp>
+#include <tenet/core/hash.hpp>
 #include <tenet/core/memory.hpp>
 #include <tenet/core/parallel.hpp>
 #include <tenet/core/random.hpp>
