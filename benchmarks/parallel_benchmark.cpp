@@ -43,7 +43,7 @@ void replicas(benchmark::State& state) {
 }
 BENCHMARK(replicas)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-/// Runs round(comm, rank 0's state of it) on two ranks together as often as the benchmark wants, timed on rank 0.
+/// Two ranks run what make(comm) gives them, together and as often as the benchmark wants; timed on rank 0.
 template <class Make>
 void rounds(benchmark::State& state, const Make& make) {
   parallel::run_threads(2, [&](auto& comm) {

@@ -20,4 +20,8 @@ std::string message(const F& f) {
   return "";
 }
 
+inline void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
+}
+
 }  // namespace tenet::test

@@ -98,10 +98,11 @@ Workload lenet() {
   return w;
 }
 
-/// A node of as many cores as this process may use.
+/// A node of the cores that this process may use: of 16 at the most, as many ranks as the curve has.
 Machine this_machine(const Workload& work, const Options& o) {
   Machine m;
-  m.cores_per_node = std::min(2, num_threads());
+  const int cores = std::min(16, num_threads());
+  m.cores_per_node = cores;
   m.ranks_per_node = 4096;
   const Seconds small = measure(1, o.batch / 4, false, o.rounds), large = measure(1, o.batch, false, o.rounds);
   const double slope = (large.gradients - small.gradients) / double(o.batch - o.batch / 4);
@@ -109,9 +110,10 @@ Machine this_machine(const Workload& work, const Options& o) {
   m.step_overhead = std::max(0.0, large.gradients - slope * double(o.batch));
   m.memory_bandwidth =
       work.parameters * (2 * work.parameter_bytes + work.gradient_bytes + 2 * work.optimizer_bytes) / large.update;
-  if (m.cores_per_node > 1) {
-    m.contention = std::max(
-        1.0, measure(2, o.batch / 2, false, o.rounds).gradients / measure(1, o.batch / 2, false, o.rounds).gradients);
+  if (cores > 1) {
+    const std::int64_t each = std::max<std::int64_t>(1, o.batch / cores);
+    m.contention =
+        std::max(1.0, measure(cores, each, false, o.rounds).gradients / measure(1, each, false, o.rounds).gradients);
   }
   const std::int64_t many = std::int64_t(1) << 20;
   m.within.latency = all_reduce_seconds(1, o.rounds) / 2;
@@ -124,7 +126,7 @@ chart::Panel check(const Options& o) {
   const Machine machine = this_machine(work, o);
   std::printf(
       "this machine: %.0f GFLOP/s a core in training, %.2f ms a step besides, all_reduce %.0f us + %.1f GB/s, "
-      "%.2f times slower with both cores at work\n\n",
+      "%.2f times slower with all cores at work\n\n",
       machine.flops / 1e9, machine.step_overhead * 1e3, machine.within.latency * 2e6, machine.within.bandwidth / 1e9,
       machine.contention);
   std::printf("LeNet, batch %lld over the ranks, ms a step\n  ranks  predicted  measured  error\n", (long long)o.batch);

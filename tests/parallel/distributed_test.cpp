@@ -8,11 +8,8 @@ namespace tenet {
 namespace {
 
 using parallel::run_threads;
+using test::expect_contains;
 using test::message;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 TEST(Distributed, TrainsAsOneWorkerDoes) {
   for (const int n : {2, 4}) {

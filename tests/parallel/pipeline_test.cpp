@@ -9,12 +9,9 @@ namespace {
 
 using parallel::Pipeline;
 using parallel::run_threads;
+using test::expect_contains;
 using test::mean_square;
 using test::message;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 TEST(Pipeline, TrainsAsOneWorkerDoes) {
   for (const int stages : {2, 3}) run_threads(stages, [](auto& comm) { test::check_pipeline_trains(comm); });

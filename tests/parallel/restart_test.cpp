@@ -8,13 +8,10 @@ namespace tenet {
 namespace {
 
 using parallel::run_threads;
+using test::expect_contains;
 using test::Kind;
 using test::message;
 using test::Zoo;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 void append(std::vector<float>& losses, const std::vector<float>& more) {
   losses.insert(losses.end(), more.begin(), more.end());

@@ -8,12 +8,9 @@ namespace tenet {
 namespace {
 
 using parallel::run_threads;
+using test::expect_contains;
 using test::Kind;
 using test::message;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 std::vector<float> train(int ranks, int stage, Kind kind) {
   std::vector<std::vector<float>> losses(static_cast<std::size_t>(ranks));

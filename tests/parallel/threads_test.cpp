@@ -10,11 +10,8 @@ namespace tenet {
 namespace {
 
 using parallel::run_threads;
+using test::expect_contains;
 using test::message;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
 
 TEST(RunThreads, DoesWhatACommunicatorDoes) {
   for (const int n : {1, 2, 3, 4, 8}) run_threads(n, [](auto& comm) { test::check_communicator(comm); });

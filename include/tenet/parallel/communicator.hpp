@@ -50,6 +50,13 @@ concept Communicator = requires(C& c, float* data, const float* in, void* out, c
 
 namespace detail {
 
+template <class C>
+void check_rank(const char* op, int rank, const C& comm) {
+  if (rank < 0 || rank >= comm.size()) {
+    throw IndexError(text({op, ": expected a rank in [0, ", comm.size(), "), got ", rank}));
+  }
+}
+
 /// Elements [begin, begin + n) of the sum of the arrays, in their order, stored to each of `to` (which may be the
 /// arrays).
 template <Summable T, class From, class To>

@@ -38,13 +38,13 @@ class MpiCommunicator {
   TENET_TAG int rank() const { return rank_; }
   TENET_TAG int size() const { return size_; }
   TENET_TAG int world_rank(int rank) const {
-    check_rank("world_rank", rank);
+    detail::check_rank("world_rank", rank, *this);
     return in_world_[std::size_t(rank)];
   }
 
   TENET_TAG void barrier(std::string_view what = "") { agree({"barrier"}, what); }
   TENET_TAG void broadcast(void* data, std::int64_t bytes, int root = 0, std::string_view what = "") {
-    check_rank("broadcast", root);
+    detail::check_rank("broadcast", root, *this);
     agree({"broadcast", "bytes", bytes, root}, what);
     for (std::int64_t at = 0; at < bytes; at += most) {
       MPI_Request r;
@@ -79,14 +79,14 @@ class MpiCommunicator {
     wait(r, "all_gather", what);
   }
   TENET_TAG void send(const void* data, std::int64_t bytes, int to, std::string_view what = "") {
-    check_rank("send", to);
+    detail::check_rank("send", to, *this);
     check_size("send", bytes, what);
     world_->check();
     const char* p = static_cast<const char*>(data);
     world_->post(comm_, to, message, std::vector<char>(p, p + bytes));
   }
   TENET_TAG void recv(void* data, std::int64_t bytes, int from, std::string_view what = "") {
-    check_rank("recv", from);
+    detail::check_rank("recv", from, *this);
     MpiWorld::Transfer* received = nullptr;
     const auto ready = [&] {
       if (!received) received = world_->begin_receive(comm_, from, message);
@@ -166,9 +166,6 @@ class MpiCommunicator {
     else if constexpr (std::same_as<T, double>) return MPI_DOUBLE;
     else if constexpr (std::same_as<T, bfloat16>) return MPI_UINT16_T;
     else return MPI_INT64_T;
-  }
-  TENET_TAG void check_rank(const char* op, int rank) const {
-    if (rank < 0 || rank >= size_) throw IndexError(text({op, ": expected a rank in [0, ", size_, "), got ", rank}));
   }
   TENET_TAG static void check_size(const char* op, std::int64_t n, std::string_view what) {
     if (n > std::numeric_limits<int>::max()) {

@@ -22,13 +22,13 @@ class ThreadCommunicator {
   TENET_TAG int rank() const { return rank_; }
   TENET_TAG int size() const { return group_->size(); }
   TENET_TAG int world_rank(int rank) const {
-    check_rank("world_rank", rank);
+    detail::check_rank("world_rank", rank, *this);
     return group_->world_rank(rank);
   }
 
   TENET_TAG void barrier(std::string_view what = "") { group_->meet(rank_, {.op = "barrier", .what = what}); }
   TENET_TAG void broadcast(void* data, std::int64_t bytes, int root = 0, std::string_view what = "") {
-    check_rank("broadcast", root);
+    detail::check_rank("broadcast", root, *this);
     group_->meet(rank_, {.op = "broadcast", .what = what, .count = bytes, .root = root, .out = data});
     if (rank_ != root && bytes) std::memcpy(data, group_->call(root).out, std::size_t(bytes));
     group_->leave();
@@ -59,11 +59,11 @@ class ThreadCommunicator {
     group_->leave();
   }
   TENET_TAG void send(const void* data, std::int64_t bytes, int to, [[maybe_unused]] std::string_view what = "") {
-    check_rank("send", to);
+    detail::check_rank("send", to, *this);
     group_->send(rank_, to, data, bytes);
   }
   TENET_TAG void recv(void* data, std::int64_t bytes, int from, std::string_view what = "") {
-    check_rank("recv", from);
+    detail::check_rank("recv", from, *this);
     group_->recv(from, rank_, data, bytes, what);
   }
   TENET_TAG ThreadCommunicator split(int color, int key = 0, std::string_view what = "") {
@@ -81,9 +81,6 @@ class ThreadCommunicator {
   }
 
  private:
-  TENET_TAG void check_rank(const char* op, int rank) const {
-    if (rank < 0 || rank >= size()) throw IndexError(text({op, ": expected a rank in [0, ", size(), "), got ", rank}));
-  }
   std::shared_ptr<ThreadGroup> group_;
   int rank_;
 };

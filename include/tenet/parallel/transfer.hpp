@@ -39,13 +39,6 @@ struct TransferPass final : Pass {
   }
 };
 
-template <Communicator C>
-void check_rank(const char* op, int rank, const C& comm) {
-  if (rank < 0 || rank >= comm.size()) {
-    throw IndexError(text({op, ": expected a rank in [0, ", comm.size(), "), got ", rank}));
-  }
-}
-
 /// Backward takes nodes of a higher level first: so it meets the transfers of a rank in the reverse order of their
 /// forward. As all ranks move tensors in one order, none waits for another that waits for it, whatever the graph.
 inline void number_transfer(const AnyTensor& y) {
