@@ -98,7 +98,7 @@ void check_large() {
                                   {3, 1000, 1100},
                                   {1, 300, 2000},
                                   {500, 500, 3},
-                                  {110, 530, 270},
+                                  {110, 530, 520},
                                   {65, 129, 257}}) {
       for (Layout a : {Layout::rows, Layout::columns}) {
         for (Layout b : {Layout::rows, Layout::columns}) {

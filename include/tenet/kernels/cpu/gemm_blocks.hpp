@@ -109,32 +109,29 @@ template <class T>
 void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling& tiling, int64_t top,
                 int64_t bottom, int64_t left, int64_t right, int64_t p, int64_t deep) {
   const int64_t width = tiling.width, strip = tiling.strip, strips = (bottom - top + strip - 1) / strip;
-  // Rows of B are read in longer runs; from columns, a panel is packed when it is needed.
-  const int64_t group = g.b.col_stride == 1 ? 8 * width : width;
   const int64_t panel_step = panel_size(kernels, deep, width), strip_step = panel_size(kernels, deep, strip);
-  T* const packed_b = scratch<T>(Scratch::gemm_panels, group / width * panel_step + strips * strip_step);
-  T* const packed_a = packed_b + group / width * panel_step;
+  T* const panel = scratch<T>(Scratch::gemm_panels, panel_step + strips * strip_step);
+  T* const packed_a = panel + panel_step;
   if (tiling.pack_a) pack_panels(kernels, deep, bottom - top, g.a.at(top, p).transposed(), packed_a, strip);
-  for (int64_t first = left; first < right; first += group) {
-    const int64_t last = std::min(right, first + group);
-    // Where B is read in place, its last panel may be too narrow for that.
-    const bool pack = tiling.pack_b || g.b.col_stride != 1;
-    const int64_t start = pack ? first : first + (last - first) / width * width;
-    if (start < last) pack_panels(kernels, deep, last - start, g.b.at(p, start), packed_b, width);
-    for (int64_t j = first; j < last; j += width) {
-      GemmTile<T> t = g.tile(top, j, p, deep);
-      t.cols = std::min(width, last - j);
-      if (j >= start) t.b = packed_b + (j - start) / width * panel_step, t.b_step = width;
-      if (tiling.pack_a) t.a_row = 1, t.a_step = strip;
-      const GemmTile<T> corner = t;
-      for (int64_t i = 0; i < bottom - top;) {
-        const int64_t height = kernels.heights.fit(std::min(strip - i % strip, bottom - top - i));
-        t.a = tiling.pack_a ? packed_a + i / strip * strip_step + i % strip : corner.a + i * corner.a_row;
-        t.c = corner.c + i * corner.c_row;
-        t.row_bias = corner.row_bias ? corner.row_bias + i : nullptr;
-        kernels.tile[height - 1](t);
-        i += height;
-      }
+  for (int64_t j = left; j < right; j += width) {
+    GemmTile<T> t = g.tile(top, j, p, deep);
+    t.cols = std::min(width, right - j);
+    if (tiling.pack_a) t.a_row = 1, t.a_step = strip;
+    if (g.b.col_stride != 1 || t.cols < width) {
+      pack_panels(kernels, deep, t.cols, g.b.at(p, j), panel, width);
+      t.b = panel, t.b_step = width;
+    } else if (tiling.pack_b) {
+      t.panel = panel;  // the first tile packs what it reads
+    }
+    const GemmTile<T> corner = t;
+    for (int64_t i = 0; i < bottom - top;) {
+      const int64_t height = kernels.heights.fit(std::min(strip - i % strip, bottom - top - i));
+      t.a = tiling.pack_a ? packed_a + i / strip * strip_step + i % strip : corner.a + i * corner.a_row;
+      t.c = corner.c + i * corner.c_row;
+      t.row_bias = corner.row_bias ? corner.row_bias + i : nullptr;
+      kernels.tile[height - 1](t);
+      if (t.panel) t.b = panel, t.b_step = width, t.panel = nullptr;
+      i += height;
     }
   }
 }
@@ -142,8 +139,8 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
 /// The general path.
 template <class T>
 void gemm_blocks(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Tiling& tiling) {
-  // A block's rows of A stay in the second cache, a panel of B in the first.
-  constexpr int64_t max_depth = 256, max_height = 180, max_columns = 512, block_cost = int64_t{1} << 21;
+  // A block's rows of A stay in the second cache, a panel of B in the first or not far from it.
+  constexpr int64_t max_depth = 512, max_height = 180, max_columns = 1024, block_cost = int64_t{1} << 21;
   const int64_t width = tiling.width, strip = tiling.strip;
   const int64_t depth = balanced(g.k, max_depth);
   const int64_t height = balanced((g.m + strip - 1) / strip, max_height / strip) * strip;
@@ -186,10 +183,11 @@ TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
     g = g.transposed();
   }
   // Rows of A far apart, or columns, push each other out of the first cache.
-  const bool scattered = g.m >= 12 && (g.a.col_stride != 1 ? g.a.col_stride >= 32 : g.a.row_stride >= 1024);
-  const bool pack_a = scattered ? g.n >= (g.a.col_stride == 1 ? 256 : 128) : g.m >= 96 && g.n >= 256;
-  const bool pack_b = g.m >= 48;
-  gemm_blocks(g, kernels, {kernels.heights.strip(g.m), 2 * w, pack_a, pack_b});
+  const bool columns = g.a.col_stride != 1, scattered = columns ? g.a.col_stride >= 32 : g.a.row_stride >= 1024;
+  const int64_t least = !columns || !scattered ? 256 : g.a.col_stride < 1024 ? 128 : 64;
+  const bool pack_a = g.m >= (scattered ? 12 : 96) && g.n >= least;
+  const int64_t strip = kernels.heights.strip(g.m);
+  gemm_blocks(g, kernels, {strip, 2 * w, pack_a, g.m >= 2 * strip});
 }
 
 }  // namespace cpu

@@ -23,6 +23,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<A, B>& t) {
 #pragma GCC unroll 8
   for (int g = 0; g < groups; ++g) a[g] = t.a + 3 * g * a_row;
   const B* b = t.b;
+  B* panel = t.panel;
 #pragma GCC unroll 1
   for (int64_t p = t.k; p > 0; --p) {
     Vector<unit_lane_t<B>> v[N];
@@ -39,6 +40,13 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<A, B>& t) {
     }
 #pragma GCC unroll 8
     for (int g = 0; g < groups; ++g) a[g] += a_step;
+    if (panel) {
+      // The columns to the right come next: rows far apart are fetched by nobody else.
+      __builtin_prefetch(b + 2 * N * w - 1, 0, 2);
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) store_vector(panel + j * w, v[j]);
+      panel += N * w;
+    }
     b += b_step;
   }
   if (t.c_col == 1 && t.cols == N * w) {
@@ -192,18 +200,20 @@ TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const S* in, i
   }
 }
 
-// out[q * out_panel + p * width + j] = unit p of column q * width + j, for q < panels, every unit of k rows and
-// j < N * lanes. Where that is more than the width, the next p overwrites what is too much.
+// out[q * out_panel + p * width + j] = unit p of column q * width + j, for q < panels, every unit of k rows and j in
+// N vectors, the last of which begins at `last`. Where that is more than the width, the next p overwrites what is too
+// much.
 template <class U, class S, int N>
 TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, const S* in, int64_t row, U* out,
-                                                    int64_t width, int64_t out_panel) {
-  constexpr int w = lanes<unit_lane_t<U>>, depth = unit_depth<U>;
+                                                    int64_t width, int64_t out_panel, int64_t last) {
+  constexpr int depth = unit_depth<U>;
+  static_assert(N <= 2);
   for (; k > 0; k -= depth, in += depth * row, out += width) {
     const S* from = in;
     U* to = out;
     for (int64_t q = 0; q < panels; ++q, from += width, to += out_panel) {
-#pragma GCC unroll 2
-      for (int j = 0; j < N; ++j) store_vector(to + j * w, load_columns<U>(from + j * w, row, k));
+      if constexpr (N == 2) store_vector(to, load_columns<U>(from, row, k));
+      store_vector(to + last, load_columns<U>(from + last, row, k));
     }
   }
 }

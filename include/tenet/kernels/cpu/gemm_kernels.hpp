@@ -24,19 +24,27 @@ struct GemmTile {
   int64_t cols;  // columns to write: the kernel computes as many as it is wide
   bool accumulate;
   const C *row_bias, *col_bias;
+  B* panel = nullptr;  // where the columns of B are copied to, as a panel for the tiles below
 };
 
 /// Writes `rows` rows of finished sums where vectors do not fit C: at its right edge, or to a transposed C.
 template <class A, class B, class C>
 TENET_NOINLINE void finish_tile(const GemmTile<A, B, C>& t, int64_t rows, const C* sums, int64_t sums_row) {
-  for (int64_t j = 0; j < t.cols; ++j) {
+  const auto finish = [&](int64_t i, int64_t j) {
+    C& c = t.c[i * t.c_row + j * t.c_col];
+    C sum = sums[i * sums_row + j];
+    if (t.accumulate) sum += c;
+    if (t.row_bias) sum += t.row_bias[i];
+    if (t.col_bias) sum += t.col_bias[j];
+    c = sum;
+  };
+  if (t.c_col == 1) {
     for (int64_t i = 0; i < rows; ++i) {
-      C& c = t.c[i * t.c_row + j * t.c_col];
-      C sum = sums[i * sums_row + j];
-      if (t.accumulate) sum += c;
-      if (t.row_bias) sum += t.row_bias[i];
-      if (t.col_bias) sum += t.col_bias[j];
-      c = sum;
+      for (int64_t j = 0; j < t.cols; ++j) finish(i, j);
+    }
+  } else {
+    for (int64_t j = 0; j < t.cols; ++j) {
+      for (int64_t i = 0; i < rows; ++i) finish(i, j);
     }
   }
 }
@@ -48,8 +56,9 @@ struct PackKernels {
   int64_t lanes;  // units of a vector
   // `lanes` rows of k elements become columns of units.
   void (*transpose_rows)(int64_t k, const S* in, int64_t row, U* out, int64_t step);
-  // [vectors - 1]: k rows are cut into panels.
-  void (*copy_panels[2])(int64_t k, int64_t panels, const S* in, int64_t row, U* out, int64_t width, int64_t out_panel);
+  // [vectors - 1]: k rows are cut into panels, the last vector of which is copied from and to column `last`.
+  void (*copy_panels[2])(int64_t k, int64_t panels, const S* in, int64_t row, U* out, int64_t width, int64_t out_panel,
+                         int64_t last);
 };
 
 /// Tiles of products of units A with units B.
