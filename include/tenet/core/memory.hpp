@@ -142,8 +142,9 @@ inline void* allocate_aligned(std::size_t bytes) {
 #ifdef MADV_HUGEPAGE
   constexpr std::size_t huge_page = std::size_t(1) << 21;
   if (bytes >= huge_page) {
-    void* const p = std::aligned_alloc(huge_page, bytes);
-    if (p) ::madvise(p, bytes, MADV_HUGEPAGE);  // a wish only
+    void* p = nullptr;  // aligned_alloc would want whole pages
+    if (::posix_memalign(&p, huge_page, bytes) != 0) return nullptr;
+    ::madvise(p, bytes, MADV_HUGEPAGE);  // a wish only
     return p;
   }
 #endif
