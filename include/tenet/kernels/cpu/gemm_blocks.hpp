@@ -113,11 +113,13 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
   T* const panel = scratch<T>(Scratch::gemm_panels, panel_step + strips * strip_step);
   T* const packed_a = panel + panel_step;
   if (tiling.pack_a) pack_panels(kernels, deep, bottom - top, g.a.at(top, p).transposed(), packed_a, strip);
-  for (int64_t j = left; j < right; j += width) {
+  for (int64_t j = left; j < right;) {
     GemmTile<T> t = g.tile(top, j, p, deep);
-    t.cols = std::min(width, right - j);
+    // Two equal panels at the end, rather than one that is narrower than a vector.
+    const int64_t rest = right - j;
+    t.cols = rest <= width ? rest : rest < width + kernels.lanes ? (rest + 1) / 2 : width;
     if (tiling.pack_a) t.a_row = 1, t.a_step = strip;
-    if (g.b.col_stride != 1 || t.cols < width) {
+    if (g.b.col_stride != 1 || t.cols < kernels.lanes) {
       pack_panels(kernels, deep, t.cols, g.b.at(p, j), panel, width);
       t.b = panel, t.b_step = width;
     } else if (tiling.pack_b) {
@@ -133,6 +135,7 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
       if (t.panel) t.b = panel, t.b_step = width, t.panel = nullptr;
       i += height;
     }
+    j += t.cols;
   }
 }
 

@@ -6,17 +6,15 @@ inline namespace TENET_CONFIG {
 namespace cpu {
 namespace TENET_KERNEL_NAMESPACE {
 
-// M rows times N vectors of C, in registers over the whole of k.
-template <class A, class B, int M, int N>
+// M rows times 2 vectors of C, in registers over the whole of k. Where the columns do not fill both, they overlap.
+template <class A, class B, int M>
 TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<A, B>& t) {
   using T = unit_sum_t<A>;
   constexpr int w = lanes<T>, groups = (M + 2) / 3;
-  Vector<T> sum[M][N];
+  const int64_t column[2] = {0, t.cols < w ? w : t.cols - w};
+  Vector<T> sum[M][2];
 #pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) sum[i][j] = Vector<T>{};
-  }
+  for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = Vector<T>{};
   // One pointer for three rows of A: scaled addressing reaches the others.
   const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
   const A* a[groups];
@@ -26,66 +24,66 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_tile(const GemmTile<A, B>& t) {
   B* panel = t.panel;
 #pragma GCC unroll 1
   for (int64_t p = t.k; p > 0; --p) {
-    Vector<unit_lane_t<B>> v[N];
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-      v[j] = load_vector<Vector<unit_lane_t<B>>>(b + j * w);
+    Vector<unit_lane_t<B>> v[2];
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      v[j] = load_vector<Vector<unit_lane_t<B>>>(b + column[j]);
       hold<unit_lane_t<B>>(v[j]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       const A scale = a[i / 3][i % 3 * a_row];
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) add_scaled<A, B>(sum[i][j], scale, v[j]);
+#pragma GCC unroll 2
+      for (int j = 0; j < 2; ++j) add_scaled<A, B>(sum[i][j], scale, v[j]);
     }
 #pragma GCC unroll 8
     for (int g = 0; g < groups; ++g) a[g] += a_step;
     if (panel) {
       // The columns to the right come next: rows far apart are fetched by nobody else.
-      __builtin_prefetch(b + 2 * N * w - 1, 0, 2);
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) store_vector(panel + j * w, v[j]);
-      panel += N * w;
+      __builtin_prefetch(b + 4 * w - 1, 0, 2);
+#pragma GCC unroll 2
+      for (int j = 0; j < 2; ++j) store_vector(panel + column[j], v[j]);
+      panel += 2 * w;
     }
     b += b_step;
   }
-  if (t.c_col == 1 && t.cols == N * w) {
+  if (t.c_col == 1 && t.cols >= w) {
     if (t.accumulate) {
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) sum[i][j] += load(t.c + i * t.c_row + j * w);
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; ++j) sum[i][j] += load(t.c + i * t.c_row + column[j]);
       }
     }
     if (t.row_bias) {
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) sum[i][j] += t.row_bias[i];
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; ++j) sum[i][j] += t.row_bias[i];
       }
     }
     if (t.col_bias) {
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) {
-        const Vector<T> bias = load(t.col_bias + j * w);
+#pragma GCC unroll 2
+      for (int j = 0; j < 2; ++j) {
+        const Vector<T> bias = load(t.col_bias + column[j]);
 #pragma GCC unroll 16
         for (int i = 0; i < M; ++i) sum[i][j] += bias;
       }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) store(t.c + i * t.c_row + j * w, sum[i][j]);
+#pragma GCC unroll 2
+      for (int j = 0; j < 2; ++j) store(t.c + i * t.c_row + column[j], sum[i][j]);
     }
     return;
   }
-  T out[M * N * w];
+  T out[M * 2 * w];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) store(out + (i * N + j) * w, sum[i][j]);
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) store(out + i * 2 * w + column[j], sum[i][j]);
   }
-  finish_tile(t, M, out, N * w);
+  finish_tile(t, M, out, 2 * w);
 }
 
 // Sums over contiguous k of M rows of A with N rows of B, lanes along k; at most lanes<T> products.
@@ -200,27 +198,25 @@ TENET_KERNEL_TARGET TENET_NOINLINE void transpose_rows(int64_t k, const S* in, i
   }
 }
 
-// out[q * out_panel + p * width + j] = unit p of column q * width + j, for q < panels, every unit of k rows and j in
-// N vectors, the last of which begins at `last`. Where that is more than the width, the next p overwrites what is too
-// much.
+// out[q * out_panel + p * width + j] = unit p of column q * width + j, for q < panels, every unit of k rows and
+// j < N * lanes. Where that is more than the width, the next p overwrites what is too much.
 template <class U, class S, int N>
 TENET_KERNEL_TARGET TENET_NOINLINE void copy_panels(int64_t k, int64_t panels, const S* in, int64_t row, U* out,
-                                                    int64_t width, int64_t out_panel, int64_t last) {
-  constexpr int depth = unit_depth<U>;
-  static_assert(N <= 2);
+                                                    int64_t width, int64_t out_panel) {
+  constexpr int w = lanes<unit_lane_t<U>>, depth = unit_depth<U>;
   for (; k > 0; k -= depth, in += depth * row, out += width) {
     const S* from = in;
     U* to = out;
     for (int64_t q = 0; q < panels; ++q, from += width, to += out_panel) {
-      if constexpr (N == 2) store_vector(to, load_columns<U>(from, row, k));
-      store_vector(to + last, load_columns<U>(from + last, row, k));
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) store_vector(to + j * w, load_columns<U>(from + j * w, row, k));
     }
   }
 }
 
 template <class A, class B, int height>
 constexpr auto gemm_tile_of() -> void (*)(const GemmTile<A, B>&) {
-  if constexpr ((tile_heights >> (height - 1) & 1) != 0) return gemm_tile<A, B, height, 2>;
+  if constexpr ((tile_heights >> (height - 1) & 1) != 0) return gemm_tile<A, B, height>;
   return nullptr;
 }
 

@@ -21,13 +21,13 @@ struct GemmTile {
   int64_t b_step;  // along k; the columns are adjacent. For dot kernels: between the columns, k is adjacent
   C* c;
   int64_t c_row, c_col;
-  int64_t cols;  // columns to write: the kernel computes as many as it is wide
+  int64_t cols;  // columns to write. Fewer than a vector are computed as two vectors nevertheless
   bool accumulate;
   const C *row_bias, *col_bias;
   B* panel = nullptr;  // where the columns of B are copied to, as a panel for the tiles below
 };
 
-/// Writes `rows` rows of finished sums where vectors do not fit C: at its right edge, or to a transposed C.
+/// Writes `rows` rows of finished sums where vectors do not fit C: it is narrower than one, or transposed.
 template <class A, class B, class C>
 TENET_NOINLINE void finish_tile(const GemmTile<A, B, C>& t, int64_t rows, const C* sums, int64_t sums_row) {
   const auto finish = [&](int64_t i, int64_t j) {
@@ -56,9 +56,8 @@ struct PackKernels {
   int64_t lanes;  // units of a vector
   // `lanes` rows of k elements become columns of units.
   void (*transpose_rows)(int64_t k, const S* in, int64_t row, U* out, int64_t step);
-  // [vectors - 1]: k rows are cut into panels, the last vector of which is copied from and to column `last`.
-  void (*copy_panels[2])(int64_t k, int64_t panels, const S* in, int64_t row, U* out, int64_t width, int64_t out_panel,
-                         int64_t last);
+  // [vectors - 1]: k rows are cut into panels.
+  void (*copy_panels[2])(int64_t k, int64_t panels, const S* in, int64_t row, U* out, int64_t width, int64_t out_panel);
 };
 
 /// Tiles of products of units A with units B.

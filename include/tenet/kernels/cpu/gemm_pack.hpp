@@ -23,7 +23,7 @@ TENET_NOINLINE void pack_panels(const PackKernels<U, S>& kernels, int64_t k, int
   const int64_t step = panel_size(kernels, k, width);
   const int64_t whole = cols < reach ? 0 : (cols - reach) / width + 1;  // panels that vectors can read
   if (b.col_stride == 1 && vectors <= 2) {
-    kernels.copy_panels[vectors - 1](k, whole, b.data, b.row_stride, out, width, step, reach - kernels.lanes);
+    kernels.copy_panels[vectors - 1](k, whole, b.data, b.row_stride, out, width, step);
   } else if (b.row_stride == 1) {
     for (int64_t q = 0; q < whole; ++q) {
       for (int64_t j = reach - kernels.lanes; j >= 0; j -= kernels.lanes) {  // the last one has too much
@@ -42,10 +42,6 @@ TENET_NOINLINE void pack_panels(const PackKernels<U, S>& kernels, int64_t k, int
         const int64_t at = j + kernels.lanes <= valid ? j : valid - kernels.lanes;
         kernels.transpose_rows(k, panel.at(0, at).data, b.col_stride, to + at, width);
       }
-      continue;
-    }
-    if (b.col_stride == 1 && vectors == 2 && valid >= kernels.lanes) {
-      kernels.copy_panels[1](k, 1, panel.data, b.row_stride, to, width, step, valid - kernels.lanes);
       continue;
     }
     for (int64_t j = 0; j < valid; ++j) {
