@@ -163,6 +163,9 @@ class Context {
       if (inputs[i] && (inputs[i]->requires_grad || inputs[i]->node)) recording_ = true;
     }
   }
+  ~Context() {
+    if (kept_count_) drop_kept();
+  }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -175,7 +178,7 @@ class Context {
   /// Keep inputs before the output is computed: what is kept is not reused for it.
   void keep(const AnyTensor& t, bool needed = true) {
     if (!recording_) return;
-    kept_[kept_count_] = needed ? t.ref() : ImplRef();
+    kept_[kept_count_] = needed ? ImplRef::share(t.impl()).release() : nullptr;
     versions_[kept_count_++] = needed && t ? t.version() : 0;
   }
   /// Keeps the output: its memory, not the tensor, so that there is no cycle. Backward sees it as output<T>().
@@ -184,26 +187,29 @@ class Context {
   /// Whether `t` itself is kept: before it changes in place, a copy must take its place.
   bool keeps(const TensorImpl* t) const {
     for (int i = 0; i < kept_count_; ++i)
-      if (kept_[i].get() == t) return true;
+      if (kept_[i] == t) return true;
     return false;
   }
   void replace_kept(const TensorImpl* t, const AnyTensor& copy) {
     for (int i = 0; i < kept_count_; ++i) {
-      if (kept_[i].get() != t) continue;
-      kept_[i] = copy.ref();
+      if (kept_[i] != t) continue;
+      ImplRef::adopt(std::exchange(kept_[i], ImplRef::share(copy.impl()).release()));
       versions_[i] = copy.version();
     }
   }
 
  private:
   static constexpr int max_kept = 8;
+  TENET_COLD void drop_kept() {
+    for (int i = 0; i < kept_count_; ++i) ImplRef::adopt(kept_[i]);
+  }
   friend void record(const NodeType&, TensorImpl* output, Context&, const void* options, std::size_t bytes);
 
   TensorImpl* const* inputs_;
   int count_;
   bool recording_ = false, keeps_output_ = false;
   int kept_count_ = 0;
-  ImplRef kept_[max_kept];
+  TensorImpl* kept_[max_kept];  // the first kept_count_, owned: to be gone through only where something was kept
   std::uint32_t versions_[max_kept];
 };
 
@@ -238,8 +244,9 @@ TENET_NOINLINE inline void record(const NodeType& type, TensorImpl* output, Cont
   }
   Kept* k = n->kept_tensors();
   for (int i = 0; i < context.kept_count_; ++i) {
-    new (k++) Kept{context.kept_[i].release(), context.versions_[i]};
+    new (k++) Kept{context.kept_[i], context.versions_[i]};
   }
+  context.kept_count_ = 0;
   if (context.keeps_output_) {
     new (k) Kept{make_alias(*output, output->shape, output->strides, 0).release(), output->storage->version};
   }

@@ -34,7 +34,7 @@ class Dims {
   TENET_TAG void resize(int n) { size_ = n; }
   /// Throws ShapeError past `max_rank` entries.
   TENET_TAG void push_back(std::int64_t v) {
-    if (size_ == max_rank) throw ShapeError(text({"tensor: more than ", max_rank, " dimensions"}));
+    if (size_ == max_rank) too_many();
     values_[size_++] = v;
   }
   TENET_TAG void insert(int at, std::int64_t v) {
@@ -70,6 +70,10 @@ class Dims {
   }
 
  private:
+  [[noreturn]] TENET_TAG TENET_COLD static void too_many() {
+    throw ShapeError(text({"tensor: more than ", max_rank, " dimensions"}));
+  }
+
   std::int64_t values_[max_rank] = {};
   std::int32_t size_ = 0;
 };

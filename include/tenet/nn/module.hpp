@@ -109,6 +109,15 @@ struct Member {
   std::string name;
   const void *begin, *end;
 };
+struct Members {
+  std::vector<Member> all;
+  /// Notes a member; gives its name in the state.
+  TENET_COLD std::string add(std::string_view name, const void* begin, const void* end, const std::string& prefix,
+                             const char* suffix) {
+    all.push_back({std::string(name), begin, end});
+    return text({prefix, name, suffix});
+  }
+};
 
 /// Throws Error if one of the parameters in the bytes of `object` lies in no member. `names` is what TENET_MODULE says.
 TENET_COLD inline void check_complete(const void* object, std::size_t bytes, const char* names,
@@ -284,16 +293,13 @@ class Module : public ModuleBase {
     return slots;
   }
   TENET_COLD void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
-    std::vector<detail::Member> members;
+    detail::Members members;
     each_member([&]<class M>(std::string_view n, M& m) {
-      members.push_back({std::string(n), &m, &m + 1});
-      std::string full = prefix + std::string(n);
-      if constexpr (IsModule<M>) full += '.';
-      m.collect(full, slots);
+      m.collect(members.add(n, &m, &m + 1, prefix, IsModule<M> ? "." : ""), slots);
     });
     const char* names = "...";
     if constexpr (requires { Self::tenet_names(); }) names = Self::tenet_names().data();
-    detail::check_complete(&self(), sizeof(Self), names, members);
+    detail::check_complete(&self(), sizeof(Self), names, members.all);
   }
   /// f(name, weight) for each Weight.
   template <class F>

@@ -90,10 +90,12 @@ class Weight : public Parameter<T> {
   TENET_TAG Tensor<T> dense() const { return format_ ? format_->dense(*this) : static_cast<const Tensor<T>&>(*this); }
 
   TENET_TAG Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& bias) const {
-    return format_ ? format_->linear(x, *this, bias) : tenet::linear(x, *this, bias);
+    const Tensor<T>& w = *this;
+    return format_ ? format_->linear(x, w, bias) : tenet::linear(x, w, bias);
   }
   TENET_TAG Tensor<T> conv2d(const Tensor<T>& x, const Tensor<T>& bias, const tenet::Conv2dOptions& options) const {
-    return format_ ? format_->conv2d(x, *this, bias, options) : tenet::conv2d(x, *this, bias, options);
+    const Tensor<T>& w = *this;
+    return format_ ? format_->conv2d(x, w, bias, options) : tenet::conv2d(x, w, bias, options);
   }
 
   /// Shares the weight of `o` from now on, as tied weights do.

@@ -144,7 +144,7 @@ struct Permute {
     const Dims& order = grad.options<Dims>();
     Dims inverse = order;
     for (int i = 0; i < order.size(); ++i) inverse[int(order[i])] = i;
-    grad[0] = apply<Permute>(g, inverse);
+    grad[0] = apply<Permute>(g, std::move(inverse));
   }
 };
 
@@ -236,7 +236,7 @@ tensor_t<X> movedim(const X& x, std::int64_t source, std::int64_t destination) {
     order.erase(from);
     order.insert(to, from);
   }
-  return apply<op::Permute>(static_cast<const tensor_t<X>&>(x), order);
+  return apply<op::Permute>(static_cast<const tensor_t<X>&>(x), std::move(order));
 }
 
 }  // namespace TENET_CONFIG
