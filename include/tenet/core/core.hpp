@@ -5,6 +5,7 @@
 #include <tenet/core/counted.hpp>
 #include <tenet/core/device.hpp>
 #include <tenet/core/dtype.hpp>
+#include <tenet/core/eigen.hpp>
 #include <tenet/core/error.hpp>
 #include <tenet/core/factories.hpp>
 #include <tenet/core/format.hpp>
