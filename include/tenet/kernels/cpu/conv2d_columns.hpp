@@ -181,7 +181,8 @@ TENET_NOINLINE void conv2d_backward_weight_columns(const Conv2dShape& s, const T
   const int64_t together = std::clamp<int64_t>(detail::block_elements / (rows * s.ow) / 16 * 16, 16, taps);
   const int64_t blocks = (taps + together - 1) / together;
   const bool direct = is_pointwise(s);
-  parallel_for(s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+  const int64_t unit_cost = s.n * s.oh * s.ow * out * together;
+  parallel_for(s.groups * blocks, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
     T* const columns = direct ? nullptr : scratch<T>(Scratch::conv_images, together * rows * s.ow);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t g = unit / blocks, tap = unit % blocks * together, count = std::min(together, taps - tap);
