@@ -6,6 +6,7 @@
 #include <tenet/kernels/cpu/conv2d_dots.hpp>
 #include <tenet/kernels/cpu/conv2d_tiles.hpp>
 #include <tenet/kernels/cpu/conv2d_winograd.hpp>
+#include <tenet/kernels/cpu/conv2d_winograd5.hpp>
 #include <tenet/kernels/cpu/gemm.hpp>
 #include <tenet/kernels/cpu/widened.hpp>
 
@@ -95,6 +96,7 @@ void conv2d_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias,
   if (covers_image(s)) return conv2d_forward_product(s, x, w, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_pays(s)) return conv2d_forward_winograd(s, x, w, bias, y);
+    if (winograd5_pays(s) && conv2d_forward_winograd5(s, x, w, bias, y)) return;
     if (is_depthwise(s)) return conv2d_forward_depthwise(s, x, w, bias, y);
   }
   if constexpr (has_vector_kernels<T>) {
@@ -119,6 +121,7 @@ void conv2d_backward_data(const Conv2dShape& s, const T* dy, const T* w, T* dx) 
   if (covers_image(s)) return conv2d_backward_data_product(s, dy, w, dx);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_pays(s)) return conv2d_backward_data_winograd(s, dy, w, dx);
+    if (winograd5_pays(s) && conv2d_backward_data_winograd5(s, dy, w, dx)) return;
     if (is_depthwise(s) && s.o == s.c && turns_around(s)) {
       return conv2d_backward_data_turned(s, dy, w, dx, &conv2d_forward_depthwise);
     }
@@ -146,12 +149,15 @@ void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw
   if (!nothing_empty(s)) return void(std::fill_n(dw, Conv2dSizes(s).w, T(0)));
   if (covers_image(s)) return conv2d_backward_weight_product(s, x, dy, dw);
   if constexpr (std::is_same_v<T, float>) {
+    if (winograd5_pays(s) && conv2d_backward_weight_winograd5(s, x, dy, dw)) return;
     if (is_depthwise(s)) return conv2d_backward_weight_depthwise(s, x, dy, dw);
   }
   if constexpr (has_vector_kernels<T>) {
     // Rows that are no multiple of a run waste lanes of the dots, and so do pixels apart.
     const bool ragged = s.ow % 8 != 0 || s.stride_w != 1 || is_pointwise(s);
-    if (is_wide(s) && ragged) return conv2d_backward_weight_columns(s, x, dy, dw);
+    // Few pixels are hardly worth keeping lanes apart, which are to be added up for each weight.
+    const bool few = s.n * s.oh * s.ow <= 200;
+    if (few || (is_wide(s) && ragged)) return conv2d_backward_weight_columns(s, x, dy, dw);
     conv2d_backward_weight_dots(s, x, dy, dw);
   } else {
     conv2d_backward_weight_reference(s, x, dy, dw);

@@ -25,21 +25,33 @@ struct ColumnBlock {
   int64_t first_row, rows;  // of the output
   int64_t pixels() const { return rows * s.ow; }
 
-  /// Calls f(column, row of the image or -1, first column of the image) for each tap and row of the output.
+  /// Calls f(column, row of the image or -1, first column of the image, begin, end) for each tap and row of the output,
+  /// whose pixels begin <= j < end lie inside the image.
   template <class F>
   void each_row(F f) const {
     for (int64_t t = first_tap; t < first_tap + taps; ++t) {
-      const int64_t c = t / (s.kh * s.kw), ky = t / s.kw % s.kh, kx = t % s.kw;
+      const int64_t c = t / (s.kh * s.kw), ky = t / s.kw % s.kh, kx = t % s.kw, x = kx * s.dil_w - s.pad_w;
+      const int64_t end = s.w > x ? std::min(s.ow, (s.w - x - 1) / s.stride_w + 1) : 0;
+      const int64_t begin = std::min(end, x < 0 ? (-x - 1) / s.stride_w + 1 : 0);
       for (int64_t i = first_row; i < first_row + rows; ++i) {
-        const int64_t y = i * s.stride_h - s.pad_h + ky * s.dil_h, x = kx * s.dil_w - s.pad_w;
-        f((t - first_tap) * pixels() + (i - first_row) * s.ow, y >= 0 && y < s.h ? c * s.h + y : -1, x);
+        const int64_t y = i * s.stride_h - s.pad_h + ky * s.dil_h;
+        f((t - first_tap) * pixels() + (i - first_row) * s.ow, y >= 0 && y < s.h ? c * s.h + y : -1, x, begin, end);
       }
     }
   }
-  // The outputs of a row whose pixel x + j * stride_w lies inside the image.
-  int64_t begin(int64_t x) const { return std::min(s.ow, x < 0 ? (-x - 1) / s.stride_w + 1 : 0); }
-  int64_t end(int64_t x) const { return s.w > x ? std::min(s.ow, (s.w - x - 1) / s.stride_w + 1) : 0; }
 };
+
+// Rows are short: a call of memmove would take longer.
+template <class T>
+void copy_row(int64_t n, const T* from, T* to) {
+  constexpr int64_t run = 8;
+  if (n < run) {
+    for (int64_t j = 0; j < n; ++j) to[j] = from[j];
+    return;
+  }
+  for (int64_t j = 0; j + run < n; j += run) __builtin_memcpy(to + j, from + j, run * sizeof(T));
+  __builtin_memcpy(to + n - run, from + n - run, run * sizeof(T));
+}
 
 template <class T>
 struct TakeEverySecond {
@@ -54,13 +66,13 @@ struct TakeEverySecond {
 template <class T>
 TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* columns) {
   const Conv2dShape& s = block.s;
-  block.each_row([&](int64_t at, int64_t row, int64_t x) {
+  block.each_row([&](int64_t at, int64_t row, int64_t x, int64_t begin, int64_t end) {
     T* out = columns + at;
-    const int64_t end = row < 0 ? 0 : block.end(x), begin = std::min(block.begin(x), end);
+    if (row < 0) begin = end = 0;
     const T* from = in + row * s.w + x;
     std::fill(out, out + begin, T(0));
     if (s.stride_w == 1) {
-      std::copy(from + begin, from + end, out + begin);
+      copy_row(end - begin, from + begin, out + begin);
     } else if (s.stride_w == 2 && begin < end) {
       vectorized<TakeEverySecond<T>>(end - begin, from + 2 * begin, out + begin);
     } else {
@@ -74,11 +86,10 @@ TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* col
 template <class T>
 TENET_NOINLINE void scatter_columns(const ColumnBlock& block, const T* columns, T* out) {
   const Conv2dShape& s = block.s;
-  block.each_row([&](int64_t at, int64_t row, int64_t x) {
+  block.each_row([&](int64_t at, int64_t row, int64_t x, int64_t begin, int64_t end) {
     if (row < 0) return;
     const T* from = columns + at;
     T* to = out + row * s.w + x;
-    const int64_t begin = block.begin(x), end = block.end(x);
     if (s.stride_w == 1) {
       for (int64_t j = begin; j < end; ++j) to[j] += from[j];
     } else {
@@ -170,7 +181,8 @@ TENET_NOINLINE void conv2d_backward_weight_columns(const Conv2dShape& s, const T
   const int64_t together = std::clamp<int64_t>(detail::block_elements / (rows * s.ow) / 16 * 16, 16, taps);
   const int64_t blocks = (taps + together - 1) / together;
   const bool direct = is_pointwise(s);
-  parallel_for(s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+  const int64_t unit_cost = s.n * s.oh * s.ow * out * together;
+  parallel_for(s.groups * blocks, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
     T* const columns = direct ? nullptr : scratch<T>(Scratch::conv_images, together * rows * s.ow);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t g = unit / blocks, tap = unit % blocks * together, count = std::min(together, taps - tap);

@@ -155,10 +155,15 @@ TENET_NOINLINE inline ConvPlan conv_plan(const Conv2dShape& s, int64_t run, int6
   plan.out_at = plan.y_at + most_runs;
   plan.mask_at = plan.out_at + most_runs;
 
-  for (int64_t tap = 0; tap < plan.taps; ++tap) {
-    const int64_t c = tap / (s.kh * s.kw), y = tap / s.kw % s.kh * s.dil_h, x = tap % s.kw * s.dil_w;
-    plan.tap_at[tap] =
-        c * plan.image.plane + y * plan.image.pitch + x % plan.image.phases * plan.image.width + x / plan.image.phases;
+  int64_t* tap_at = plan.tap_at;
+  for (int64_t c = 0; c < s.c / s.groups; ++c) {
+    for (int64_t y = 0; y < s.kh; ++y) {
+      for (int64_t kx = 0; kx < s.kw; ++kx) {
+        const int64_t x = kx * s.dil_w, phases = plan.image.phases;
+        const int64_t column = phases == 1 ? x : x % phases * plan.image.width + x / phases;
+        *tap_at++ = c * plan.image.plane + y * s.dil_h * plan.image.pitch + column;
+      }
+    }
   }
   const auto add_run = [&](int64_t y, int64_t x, int64_t mask) {
     plan.x_at[plan.runs] = y * s.stride_h * plan.image.pitch + x;
