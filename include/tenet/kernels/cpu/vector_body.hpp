@@ -19,7 +19,7 @@ inline constexpr int lanes = int(TENET_KERNEL_BYTES / sizeof(T));
 
 // Heights of tiles that are compiled, as bits (height - 1): 2 vectors a row, and both operands, fit the registers. Few,
 // where they are large: the compiler's time is the user's.
-inline constexpr unsigned tile_heights = TENET_KERNEL_REGISTERS == 32 ? 0b10001010001001
+inline constexpr unsigned tile_heights = TENET_KERNEL_REGISTERS == 32 ? 0b10000010101001
                                          : TENET_KERNEL_BYTES == 16   ? 0b1001
                                                                       : 0b111011;
 
