@@ -105,20 +105,46 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void transpose(Vector<T>* v) {
   }
 }
 
+// Within each `span` lanes: the even (odd = 0) or odd blocks of `block` lanes of a, then those of b.
+template <class T, int block, int span, int odd, int... lane>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> every_other(const Vector<T>& a, const Vector<T>& b,
+                                                              std::integer_sequence<int, lane...>) {
+  constexpr int w = lanes<T>, half = span / 2;
+  return __builtin_shufflevector(
+      a, b, (lane / span * span + lane % span / half * w + (lane % half / block * 2 + odd) * block + lane % block)...);
+}
+
+// Makes v[0] the sums over the lanes of v[0, count). Each step adds up neighbouring blocks, within 16 bytes first, and
+// puts what is left of two vectors into one.
+template <class T, int step = 1>
+TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_neighbours(Vector<T>* v, int64_t count) {
+  constexpr int w = lanes<T>, unit = int(16 / sizeof(T));
+  if constexpr (step < w) {
+    constexpr int block = step < unit ? 1 : unit, span = step < unit ? unit : w;
+    constexpr std::make_integer_sequence<int, w> all{};
+#pragma GCC unroll 8
+    for (int i = 0; i < w / (2 * step); ++i) {
+      if (2 * i >= count) continue;
+      const Vector<T> a = v[2 * i], b = v[2 * i + 1];
+      v[i] = every_other<T, block, span, 0>(a, b, all) + every_other<T, block, span, 1>(a, b, all);
+    }
+    add_neighbours<T, 2 * step>(v, (count + 1) / 2);
+  }
+}
+
 // The sums over the lanes of `count` vectors.
 template <class T>
 TENET_KERNEL_TARGET TENET_NOINLINE void sum_lanes(const T* vectors, int64_t count, T* out) {
   constexpr int w = lanes<T>;
   for (int64_t first = 0; first < count; first += w) {
-    Vector<T> square[w];
+    const int64_t left = count - first < w ? count - first : w;
+    Vector<T> v[w];
 #pragma GCC unroll 16
-    for (int q = 0; q < w; ++q) square[q] = first + q < count ? load(vectors + (first + q) * w) : Vector<T>{};
-    transpose<T>(square);
-#pragma GCC unroll 16
-    for (int q = 1; q < w; ++q) square[0] += square[q];
-    T whole[w];
-    store(whole, square[0]);
-    for (int q = 0; q < w && first + q < count; ++q) out[first + q] = whole[q];
+    for (int q = 0; q < w; ++q) v[q] = q < left ? load(vectors + (first + q) * w) : Vector<T>{};
+    add_neighbours<T>(v, left);
+    T sums[w];
+    store(sums, v[0]);
+    for (int64_t q = 0; q < left; ++q) out[first + q] = sums[q];
   }
 }
 
