@@ -8,11 +8,6 @@
 #else
 #define TENET_DOT_INSTRUCTIONS 0
 #endif
-#if TENET_X86 && (TENET_KERNEL_BYTES == 32 || TENET_DOT_INSTRUCTIONS)
-#define TENET_WIDENING_INSTRUCTIONS 1
-#else
-#define TENET_WIDENING_INSTRUCTIONS 0
-#endif
 
 namespace tenet {
 inline namespace TENET_CONFIG {
@@ -29,52 +24,6 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE V load_vector(const void* p) {
 template <class V>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void store_vector(void* p, const V& v) {
   __builtin_memcpy(p, &v, sizeof v);
-}
-
-// As many narrower elements as a vector of T has, wherever they lie.
-template <class T, class Narrow>
-struct NarrowVectorOf {
-  typedef Narrow type __attribute__((vector_size(lanes<T> * sizeof(Narrow)), aligned(1), may_alias));
-};
-
-// A vector of To from consecutive elements From. GCC would widen the halves of a vector one by one.
-template <class To, class From>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<To> load_widened(const void* p) {
-  const auto& in = *static_cast<const typename NarrowVectorOf<To, From>::type*>(p);
-#if TENET_WIDENING_INSTRUCTIONS
-  Vector<To> v;
-  if constexpr (sizeof(From) == 2) asm("vpmovzxwd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
-  else if constexpr (sizeof(To) == 2 && std::is_signed_v<From>) asm("vpmovsxbw {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
-  else if constexpr (sizeof(To) == 2) asm("vpmovzxbw {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
-  else if constexpr (std::is_signed_v<From>) asm("vpmovsxbd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
-  else asm("vpmovzxbd {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
-  return v;
-#else
-  return __builtin_convertvector(in, Vector<To>);
-#endif
-}
-
-// The numbers that 16 bits stand for.
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> bfloat16_to_float(const Vector<std::uint32_t>& bits) {
-  return reinterpret_cast<Vector<float>>(bits << 16);
-}
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<float> load_half(const half* p) {
-#if TENET_WIDENING_INSTRUCTIONS
-  Vector<float> v;
-  const auto& in = *reinterpret_cast<const typename NarrowVectorOf<float, std::uint16_t>::type*>(p);
-  asm("vcvtph2ps {%1, %0|%0, %1}" : "=v"(v) : "m"(in));
-  return v;
-#else
-  using Bits = Vector<std::uint32_t>;
-  const Bits bits = load_widened<std::uint32_t, std::uint16_t>(p);
-  const Bits magnitude = bits & 0x7fffu, sign = (bits & 0x8000u) << 16;
-  const Bits small = reinterpret_cast<Bits>(magnitude < 0x400u), huge = reinterpret_cast<Bits>(magnitude > 0x7bffu);
-  const Bits normal = (magnitude << 13) + (112u << 23);
-  // Denormal: 2^-14 is added and taken away.
-  const Vector<float> denormal = reinterpret_cast<Vector<float>>((magnitude << 13) + (113u << 23)) - 0x1p-14f;
-  return reinterpret_cast<Vector<float>>((reinterpret_cast<Bits>(denormal) & small) | (normal & ~small) |
-                                         (huge & 0x7f800000u) | sign);
-#endif
 }
 
 // A lane for each element, from consecutive ones: its number for units of one element, else its bits.
@@ -183,6 +132,5 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void add_scaled(Vector<unit_sum_t<A>>& s
 }  // namespace tenet
 
 #undef TENET_DOT_INSTRUCTIONS
-#undef TENET_WIDENING_INSTRUCTIONS
 
 #endif

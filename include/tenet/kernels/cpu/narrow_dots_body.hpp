@@ -9,46 +9,8 @@ namespace cpu {
 namespace TENET_KERNEL_NAMESPACE {
 
 template <class Q>
-struct AsManyAsFloats {
-  typedef Q type __attribute__((vector_size(lanes<float> * sizeof(Q))));
-};
-
-#if TENET_X86 && !defined(__clang__) && TENET_KERNEL_BYTES >= 32
-// g++ 12 would convert bytes one by one, and words in halves.
-typedef int32_t EightIntegers __attribute__((vector_size(32)));
-template <class Q>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE EightIntegers load_eight(const Q* p) {
-  typedef long long Longs __attribute__((vector_size(16)));
-  typedef short Words __attribute__((vector_size(16)));
-  typedef char Bytes __attribute__((vector_size(16)));
-  Longs v{};
-  if constexpr (sizeof(Q) == 2) {
-    __builtin_memcpy(&v, p, 16);
-    return __builtin_ia32_pmovzxwd256((Words)v);
-  } else {
-    long long eight;
-    __builtin_memcpy(&eight, p, 8);
-    v[0] = eight;
-    if constexpr (std::is_signed_v<Q>) return __builtin_ia32_pmovsxbd256((Bytes)v);
-    else return __builtin_ia32_pmovzxbd256((Bytes)v);
-  }
-}
-template <class Q, int... lane>
-TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<int32_t> load_integers(const Q* p, std::integer_sequence<int, lane...>) {
-  if constexpr (sizeof...(lane) == 8) return load_eight(p);
-  else return __builtin_shufflevector(load_eight(p), load_eight(p + 8), lane...);
-}
-#endif
-
-template <class Q>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<int32_t> load_integers(const Q* p) {
-#if TENET_X86 && !defined(__clang__) && TENET_KERNEL_BYTES >= 32
-  return load_integers(p, std::make_integer_sequence<int, lanes<int32_t>>{});
-#else
-  typename AsManyAsFloats<Q>::type v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, Vector<int32_t>);
-#endif
+  return reinterpret_cast<Vector<int32_t>>(load_widened<std::uint32_t, Q>(p));
 }
 
 // The numbers of a group in two halves, `half` apart: vectors that begin at the b-th of each. Integers of 4 bits are
@@ -66,9 +28,8 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void load_halves(const int8_t* p, int64_
 }
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE void load_halves(const bfloat16* p, int64_t b, int64_t half, Vector<float>& low,
                                                          Vector<float>& high) {
-  const auto* bits = reinterpret_cast<const std::uint16_t*>(p);
-  low = (Vector<float>)(load_integers(bits + b) << 16);
-  high = (Vector<float>)(load_integers(bits + half + b) << 16);
+  low = bfloat16_to_float(load_widened<std::uint32_t, std::uint16_t>(p + b));
+  high = bfloat16_to_float(load_widened<std::uint32_t, std::uint16_t>(p + half + b));
 }
 // The same of one number each.
 TENET_ALWAYS_INLINE float low_half(const uint8_t* p, int64_t b) { return float((p[b] & 15) - 8); }
