@@ -45,14 +45,15 @@ inline void from_lanes(const GemmKernels<float>& kernels, int64_t count, const f
 
 // One side of a convolution: images of `channels` planes h x w. A plane of tiles starts pad before the image. Images
 // are taken in groups of as many as there are lanes.
-template <class Side>
 struct WinogradPlanes {
+  const WinogradSide& side;
   int64_t n, channels, h, w, pad_h, pad_w;
   int64_t rows, columns;  // of tiles
   const GemmKernels<float>& kernels = gemm_kernels<float>();
   int64_t lanes = kernels.lanes, group = rows * columns * lanes, groups = (n + lanes - 1) / lanes;
-  int64_t pitch = 4 * columns + Side::size - 4, pixels = (4 * rows + Side::size - 4) * pitch;
-  bool whole = pixels == h * w;
+  int64_t width = 4 * columns + side.size - 4, height = 4 * rows + side.size - 4;
+  int64_t pitch = width * lanes, pixels = height * pitch;
+  bool whole = height * width == h * w;
 
   // Numbers lie as [64][channels][groups][tiles][lanes]. An odd number of cache lines between the 64 keeps them apart.
   int64_t step(int64_t count) const { return (channels * count * group) | 16; }
@@ -61,8 +62,8 @@ struct WinogradPlanes {
   // f(plane of tiles, index of the first image's plane, its numbers, images) for the channels of some groups.
   template <class F>
   void each_plane(int64_t first, int64_t count, const F& f) const {
-    parallel_for(count * channels, (int64_t{1} << 16) / (pixels * lanes) + 1, [&](int64_t begin, int64_t end) {
-      float* const plane = scratch<float>(Scratch::conv_sums, pixels * lanes);
+    parallel_for(count * channels, (int64_t{1} << 16) / pixels + 1, [&](int64_t begin, int64_t end) {
+      float* const plane = scratch<float>(Scratch::conv_sums, pixels);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = (first + i / channels) * lanes, channel = i % channels;
         f(plane, image * channels + channel, (channel * count + i / channels) * group, std::min(lanes, n - image));
@@ -73,29 +74,28 @@ struct WinogradPlanes {
   template <class F>
   void each_run(const F& f) const {
     if (whole) return f(int64_t{0}, int64_t{0}, h * w);
-    for (int64_t y = 0; y < h; ++y) f(y * w, (y + pad_h) * pitch + pad_w, w);
+    for (int64_t y = 0; y < h; ++y) f(y * w, (y + pad_h) * pitch + pad_w * lanes, w);
   }
 
-  void expand(const float* x, int64_t first, int64_t count, float* numbers) const {
+  TENET_NOINLINE void expand(const float* x, int64_t first, int64_t count, float* numbers) const {
     each_plane(first, count, [&](float* plane, int64_t from, int64_t to, int64_t images) {
-      if (!whole) std::fill_n(plane, pixels * lanes, 0.0f);
+      if (!whole) std::fill_n(plane, pixels, 0.0f);
       each_run([&](int64_t pixel, int64_t at, int64_t length) {
-        to_lanes(kernels, length, x + from * h * w + pixel, channels * h * w, images, plane + at * lanes);
+        to_lanes(kernels, length, x + from * h * w + pixel, channels * h * w, images, plane + at);
       });
-      run_winograd<WinogradExpand, Side>(WinogradTiles{rows, columns, pitch, step(count)},
-                                         static_cast<const float*>(plane), numbers + to);
+      side.expand({rows, columns, pitch, step(count)}, plane, numbers + to);
     });
   }
 
   // The way back, with a bias for each channel or none; whether all is finite.
-  bool contract(const float* numbers, int64_t first, int64_t count, const float* bias, float* x) const {
+  TENET_NOINLINE bool contract(const float* numbers, int64_t first, int64_t count, const float* bias, float* x) const {
     std::atomic<bool> finite{true};
     each_plane(first, count, [&](float* plane, int64_t to, int64_t from, int64_t images) {
-      std::fill_n(plane, pixels * lanes, bias ? bias[to % channels] : 0.0f);
-      run_winograd<WinogradContract, Side>(WinogradTiles{rows, columns, pitch, step(count)}, numbers + from, plane);
-      if (!all_finite(pixels * lanes, plane)) finite.store(false, std::memory_order_relaxed);
+      std::fill_n(plane, pixels, bias ? bias[to % channels] : 0.0f);
+      side.contract({rows, columns, pitch, step(count)}, numbers + from, plane);
+      if (!all_finite(pixels, plane)) finite.store(false, std::memory_order_relaxed);
       each_run([&](int64_t pixel, int64_t at, int64_t length) {
-        from_lanes(kernels, length, plane + at * lanes, images, x + to * h * w + pixel, channels * h * w);
+        from_lanes(kernels, length, plane + at, images, x + to * h * w + pixel, channels * h * w);
       });
     });
     return finite;
@@ -105,10 +105,11 @@ struct WinogradPlanes {
 // The three sides. Filters count as images of one channel.
 struct Winograd5 {
   const Conv2dShape& s;
+  const WinogradSides& sides = winograd_sides();
   int64_t rows = (s.oh + 3) / 4, columns = (s.ow + 3) / 4;
-  WinogradPlanes<ImageSide> image{s.n, s.c, s.h, s.w, s.pad_h, s.pad_w, rows, columns};
-  WinogradPlanes<OutputSide> output{s.n, s.o, s.oh, s.ow, 0, 0, rows, columns};
-  WinogradPlanes<FilterSide> filter{s.o * s.c, 1, 5, 5, 0, 0, 1, 1};
+  WinogradPlanes image{sides.image, s.n, s.c, s.h, s.w, s.pad_h, s.pad_w, rows, columns};
+  WinogradPlanes output{sides.output, s.n, s.o, s.oh, s.ow, 0, 0, rows, columns};
+  WinogradPlanes filter{sides.filter, s.o* s.c, 1, 5, 5, 0, 0, 1, 1};
 
   float* filter_numbers() const { return scratch<float>(Scratch::conv_weights, filter.size(filter.groups)); }
   int64_t filter_step() const { return filter.step(filter.groups); }
@@ -119,9 +120,10 @@ struct Winograd5 {
 };
 
 // to = what the filters, or their transpose, make of `from`.
-template <class In, class Out>
-bool winograd5_filtered(const Winograd5& f, const In& in, const Out& out, bool transpose, const float* from,
-                        const float* w, const float* bias, float* to) {
+TENET_NOINLINE inline bool winograd5_filtered(const Conv2dShape& s, bool transpose, const float* from, const float* w,
+                                              const float* bias, float* to) {
+  const Winograd5 f{s};
+  const WinogradPlanes &in = transpose ? f.output : f.image, &out = transpose ? f.image : f.output;
   float* const weights = f.filter_numbers();
   f.filter.expand(w, 0, f.filter.groups, weights);
   std::atomic<bool> finite{true};
@@ -131,7 +133,7 @@ bool winograd5_filtered(const Winograd5& f, const In& in, const Out& out, bool t
     float* const results = numbers + in.size(count);
     in.expand(from, begin, count, numbers);
     for (int64_t p = 0; p < winograd_numbers; ++p) {
-      const MatrixView<float> a{weights + p * f.filter_step(), f.s.c, 1};
+      const MatrixView<float> a{weights + p * f.filter_step(), s.c, 1};
       gemm<float>(out.channels, n, in.channels, transpose ? a.transposed() : a, {numbers + p * in.step(count), n, 1},
                   results + p * out.step(count), n);
     }
@@ -154,17 +156,14 @@ inline bool winograd5_pays(const Conv2dShape& s) {
 // Each returns whether all of its results are finite; if not, they are to be computed otherwise.
 
 /// y = conv2d(x, w) + bias, where winograd5_pays.
-TENET_NOINLINE inline bool conv2d_forward_winograd5(const Conv2dShape& s, const float* x, const float* w,
-                                                    const float* bias, float* y) {
-  const detail::Winograd5 f{s};
-  return detail::winograd5_filtered(f, f.image, f.output, false, x, w, bias, y);
+inline bool conv2d_forward_winograd5(const Conv2dShape& s, const float* x, const float* w, const float* bias,
+                                     float* y) {
+  return detail::winograd5_filtered(s, false, x, w, bias, y);
 }
 
 /// dx = gradient with respect to x, where winograd5_pays.
-TENET_NOINLINE inline bool conv2d_backward_data_winograd5(const Conv2dShape& s, const float* dy, const float* w,
-                                                          float* dx) {
-  const detail::Winograd5 f{s};
-  return detail::winograd5_filtered(f, f.output, f.image, true, dy, w, nullptr, dx);
+inline bool conv2d_backward_data_winograd5(const Conv2dShape& s, const float* dy, const float* w, float* dx) {
+  return detail::winograd5_filtered(s, true, dy, w, nullptr, dx);
 }
 
 /// dw = gradient with respect to w, where winograd5_pays.
@@ -179,7 +178,7 @@ TENET_NOINLINE inline bool conv2d_backward_weight_winograd5(const Conv2dShape& s
     const int64_t count = std::min(together, f.image.groups - first), n = count * f.image.group;
     f.image.expand(x, first, count, in);
     f.output.expand(dy, first, count, out);
-    parallel_for(detail::winograd_numbers, (int64_t{1} << 20) / (s.o * s.c * n) + 1, [&](int64_t begin, int64_t end) {
+    parallel_for(winograd_numbers, (int64_t{1} << 20) / (s.o * s.c * n) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         gemm<float>(s.o, s.c, n, {out + p * f.output.step(count), n, 1}, {in + p * f.image.step(count), 1, n},
                     weights + p * f.filter_step(), s.c, {.accumulate = first > 0});
