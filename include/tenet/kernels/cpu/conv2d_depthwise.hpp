@@ -20,8 +20,6 @@ namespace detail {
 
 // out[j] = start + sum over taps of weight * in[offset + j].
 struct DepthwiseForward {
-  static constexpr Isa widest = Isa::avx2;
-
   TENET_ALWAYS_INLINE static void run(int64_t n, const float* in, int64_t taps, const int64_t* offset, const float* w,
                                       float start, float* out) {
     TENET_LOOP
