@@ -23,8 +23,8 @@ namespace cpu {
 namespace detail {
 
 // out[count][lanes] from in[planes][count], planes `step` apart; missing planes are zero.
-inline void to_lanes(const GemmKernels<float>& kernels, int64_t count, const float* in, int64_t step, int64_t planes,
-                     float* out) {
+TENET_NOINLINE inline void to_lanes(const GemmKernels<float>& kernels, int64_t count, const float* in, int64_t step,
+                                    int64_t planes, float* out) {
   const int64_t lanes = kernels.lanes;
   if (planes == lanes) return kernels.transpose_rows(count, in, step, out, lanes);
   for (int64_t i = 0; i < count; ++i) {
@@ -33,8 +33,8 @@ inline void to_lanes(const GemmKernels<float>& kernels, int64_t count, const flo
 }
 
 // The way back.
-inline void from_lanes(const GemmKernels<float>& kernels, int64_t count, const float* in, int64_t planes, float* out,
-                       int64_t step) {
+TENET_NOINLINE inline void from_lanes(const GemmKernels<float>& kernels, int64_t count, const float* in, int64_t planes,
+                                      float* out, int64_t step) {
   const int64_t lanes = kernels.lanes;
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) kernels.transpose_rows(planes, in + i * lanes, lanes, out + i, step);
@@ -53,7 +53,7 @@ struct WinogradPlanes {
   int64_t lanes = kernels.lanes, group = rows * columns * lanes, groups = (n + lanes - 1) / lanes;
   int64_t width = 4 * columns + side.size - 4, height = 4 * rows + side.size - 4;
   int64_t pitch = width * lanes, pixels = height * pitch;
-  bool whole = height * width == h * w;
+  bool whole = height * width == h * w;  // the plane is the image, without padding
 
   // Numbers lie as [64][channels][groups][tiles][lanes]. An odd number of cache lines between the 64 keeps them apart.
   int64_t step(int64_t count) const { return (channels * count * group) | 16; }
@@ -73,8 +73,8 @@ struct WinogradPlanes {
   // f(pixel of the image, of the plane of tiles, count) for runs of pixels that lie side by side in both.
   template <class F>
   void each_run(const F& f) const {
-    if (whole) return f(int64_t{0}, int64_t{0}, h * w);
-    for (int64_t y = 0; y < h; ++y) f(y * w, (y + pad_h) * pitch + pad_w * lanes, w);
+    const int64_t runs = whole ? 1 : h, length = h * w / runs;
+    for (int64_t y = 0; y < runs; ++y) f(y * length, (y + pad_h) * pitch + pad_w * lanes, length);
   }
 
   TENET_NOINLINE void expand(const float* x, int64_t first, int64_t count, float* numbers) const {
@@ -111,6 +111,8 @@ struct Winograd5 {
   WinogradPlanes output{sides.output, s.n, s.o, s.oh, s.ow, 0, 0, rows, columns};
   WinogradPlanes filter{sides.filter, s.o* s.c, 1, 5, 5, 0, 0, 1, 1};
 
+  TENET_NOINLINE explicit Winograd5(const Conv2dShape& shape) : s(shape) {}
+
   float* filter_numbers() const { return scratch<float>(Scratch::conv_weights, filter.size(filter.groups)); }
   int64_t filter_step() const { return filter.step(filter.groups); }
   // Groups of images to handle together, whose numbers are at most so many.
@@ -122,7 +124,7 @@ struct Winograd5 {
 // to = what the filters, or their transpose, make of `from`.
 TENET_NOINLINE inline bool winograd5_filtered(const Conv2dShape& s, bool transpose, const float* from, const float* w,
                                               const float* bias, float* to) {
-  const Winograd5 f{s};
+  const Winograd5 f(s);
   const WinogradPlanes &in = transpose ? f.output : f.image, &out = transpose ? f.image : f.output;
   float* const weights = f.filter_numbers();
   f.filter.expand(w, 0, f.filter.groups, weights);
@@ -169,7 +171,7 @@ inline bool conv2d_backward_data_winograd5(const Conv2dShape& s, const float* dy
 /// dw = gradient with respect to w, where winograd5_pays.
 TENET_NOINLINE inline bool conv2d_backward_weight_winograd5(const Conv2dShape& s, const float* x, const float* dy,
                                                             float* dw) {
-  const detail::Winograd5 f{s};
+  const detail::Winograd5 f(s);
   const int64_t together = f.together(int64_t{1} << 20);
   float* const weights = f.filter_numbers();
   float* const in = scratch<float>(Scratch::conv_images, f.image.size(together) + f.output.size(together));
