@@ -129,7 +129,7 @@ TENET_NOINLINE inline bool winograd5_filtered(const Conv2dShape& s, bool transpo
   float* const weights = f.filter_numbers();
   f.filter.expand(w, 0, f.filter.groups, weights);
   std::atomic<bool> finite{true};
-  parallel_for(in.groups, f.together(int64_t{1} << 19), [&](int64_t begin, int64_t end) {
+  parallel_for(in.groups, f.together(int64_t{5} << 16), [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin, n = count * in.group;
     float* const numbers = scratch<float>(Scratch::conv_images, in.size(count) + out.size(count));
     float* const results = numbers + in.size(count);
