@@ -230,6 +230,8 @@ TENET_NOINLINE inline void record(const NodeType& type, TensorImpl* output, Cont
   if (context.count_ > std::numeric_limits<std::uint16_t>::max()) {
     throw Error(text({type.name, ": ", context.count_, " inputs are more than can be recorded for backward"}));
   }
+  ImplRef alias;  // before the node, which would be lost if there were no memory for it
+  if (context.keeps_output_) alias = make_alias(*output, output->shape, output->strides, 0);
   auto* n = new (memory::allocate(bytes)) Node;
   n->destroy_ = &destroy_node;
   n->type = &type;
@@ -248,7 +250,7 @@ TENET_NOINLINE inline void record(const NodeType& type, TensorImpl* output, Cont
   }
   context.kept_count_ = 0;
   if (context.keeps_output_) {
-    new (k) Kept{make_alias(*output, output->shape, output->strides, 0).release(), output->storage->version};
+    new (k) Kept{alias.release(), output->storage->version};
   }
   if (option_bytes) std::memcpy(n->options(), options, option_bytes);
   if (output->retains_grad && output->node) {  // changed in place: the new node is whose gradient it keeps

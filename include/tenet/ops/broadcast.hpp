@@ -1,6 +1,7 @@
 // expand and its inverse, sum_to: the two sides of broadcasting, each the gradient of the other.
 #pragma once
 
+#include <tenet/kernels/cpu/copy.hpp>
 #include <tenet/kernels/cpu/reduce.hpp>
 #include <tenet/ops/apply.hpp>
 
@@ -28,18 +29,15 @@ struct SumTo {
   template <class T>
   static Tensor<T> forward(Context&, const Tensor<T>& x, Shape shape) {
     const int lead = x.dim() - shape.size();
+    Tensor<T> y = empty<T>(shape);
     if (x.numel() == shape.numel()) {  // nothing to add up
-      Dims strides = shape;
-      for (int i = 0; i < shape.size(); ++i) strides[i] = x.strides()[lead + i];
-      Tensor<T> y(make_alias(*x.impl(), shape, strides, 0));
-      y.impl()->is_view = true;
+      cpu::copy<T, T>(shape.size(), shape.data(), target(y), {x.data(), x.strides().data() + lead});
       return y;
     }
     std::uint32_t reduced = 0;
     for (int i = 0; i < x.dim(); ++i) {
       if (i < lead || shape[i - lead] != x.shape()[i]) reduced |= 1u << i;
     }
-    Tensor<T> y = empty<T>(shape);
     cpu::reduce(cpu::Sum{}, x.dim(), x.shape().data(), source(x), reduced, y.data());
     return y;
   }

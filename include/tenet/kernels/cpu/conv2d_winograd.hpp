@@ -162,8 +162,9 @@ TENET_NOINLINE inline bool winograd_back(const WinogradPiece& p, const float* nu
 
 }  // namespace detail
 
-/// The error of a result, relative to the sum of the magnitudes of its terms, stays below this. Typical is about five
-/// times that of the definition: 3e-6 of the results' root mean square for 512 channels.
+/// The error of a result, relative to the sum of the magnitudes of its terms, stays below this where its tile has no
+/// pixels that are larger by magnitudes: a result shares the errors of its tile, and one of zeros may become a small
+/// number. Typical is about five times that of the definition: 3e-6 of the results' root mean square for 512 channels.
 inline constexpr double winograd_error = 2e-5;
 
 /// Whether a convolution is one that Winograd's filtering makes faster.

@@ -5,8 +5,8 @@
 // images as vectors have lanes are transformed at once.
 // An infinity or NaN spreads to its tile: results with one are worth nothing.
 //
-// Errors stay below winograd_error. Typical are 2e-6 (outputs), 3e-6 (gradients of images) and 5e-6 (of filters) of the
-// results' root mean square.
+// Errors stay below winograd_error (conv2d_winograd.hpp). Typical are 2e-6 (outputs), 3e-6 (gradients of images) and
+// 5e-6 (of filters) of the results' root mean square.
 #pragma once
 
 #include <tenet/kernels/cpu/conv2d_reference.hpp>
@@ -55,7 +55,8 @@ struct WinogradPlanes {
   int64_t pitch = width * lanes, pixels = height * pitch;
   bool whole = height * width == h * w;  // the plane is the image, without padding
 
-  // Numbers lie as [64][channels][groups][tiles][lanes]. An odd number of cache lines between the 64 keeps them apart.
+  // Numbers lie as [64][channels][groups][tiles][lanes]. No even number of cache lines between the 64: it keeps them
+  // apart.
   int64_t step(int64_t count) const { return (channels * count * group) | 16; }
   int64_t size(int64_t count) const { return winograd_numbers * step(count); }
 
@@ -152,7 +153,9 @@ inline bool winograd5_pays(const Conv2dShape& s) {
   const int64_t lanes = gemm_kernels<float>().lanes, tiles = ((s.oh + 3) / 4) * ((s.ow + 3) / 4);
   return lanes >= 8 && s.kh == 5 && s.kw == 5 && s.stride_h == 1 && s.stride_w == 1 && s.dil_h == 1 && s.dil_w == 1 &&
          s.pad_h <= 4 && s.pad_w <= 4 && s.groups == 1 && s.c >= 4 && s.c * s.o >= 64 && s.oh >= 4 && s.ow >= 4 &&
-         s.n >= lanes && s.n * tiles * s.c * s.o >= 16384 && tiles * (s.c + s.o) <= 8192;
+         s.n >= lanes && s.n * tiles >= 32 && s.n * tiles * s.c * s.o >= 16384 &&
+         // What is kept of numbers: 16 MB of filters, 4 MB of a group of images.
+         s.c * s.o <= 65536 && lanes * tiles * (s.c + s.o) <= 16384;
 }
 
 // Each returns whether all of its results are finite; if not, they are to be computed otherwise.

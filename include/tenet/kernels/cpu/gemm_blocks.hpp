@@ -115,7 +115,7 @@ void gemm_block(const GemmProblem<T>& g, const GemmKernels<T>& kernels, const Ti
   if (tiling.pack_a) pack_panels(kernels, deep, bottom - top, g.a.at(top, p).transposed(), packed_a, strip);
   for (int64_t j = left; j < right;) {
     GemmTile<T> t = g.tile(top, j, p, deep);
-    // Two equal panels at the end, rather than one that is narrower than a vector.
+    // Two equal panels at the end of the block, rather than one that is narrower than a vector.
     const int64_t rest = right - j;
     t.cols = rest <= width ? rest : rest < width + kernels.lanes ? (rest + 1) / 2 : width;
     if (tiling.pack_a) t.a_row = 1, t.a_step = strip;

@@ -27,7 +27,7 @@ struct GemmTile {
   B* panel = nullptr;  // where the columns of B are copied to, as a panel for the tiles below
 };
 
-/// Writes `rows` rows of finished sums where vectors do not fit C: it is narrower than one, or transposed.
+/// Writes `rows` rows of finished sums one by one, where vectors do not fit C.
 template <class A, class B, class C>
 TENET_NOINLINE void finish_tile(const GemmTile<A, B, C>& t, int64_t rows, const C* sums, int64_t sums_row) {
   const auto finish = [&](int64_t i, int64_t j) {

@@ -112,7 +112,7 @@ void narrow_block(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, S
 
 template <class A, class B, class SA, class SB, class Sum>
 void narrow_blocks(const NarrowProblem<SA, SB, Sum>& g, const UnitKernels<A, B, SA, SB>& kernels) {
-  // As in gemm_blocks, where the numbers have their reasons.
+  // For the same reasons as in gemm_blocks; units are deeper than numbers of float.
   constexpr int64_t max_height = 256, max_columns = 512, block_cost = int64_t{1} << 21;
   const int64_t k = std::max<int64_t>(g.k, 1), width = 2 * kernels.pack_b.lanes,
                 strip = kernels.tiles.heights.strip(g.m);
