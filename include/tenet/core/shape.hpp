@@ -43,7 +43,7 @@ class Dims {
     values_[at] = v;
   }
   TENET_TAG void erase(int at) {
-    for (int i = at; i + 1 < size_; ++i) values_[i] = values_[i + 1];
+    for (int i = at + 1; i < size_ && i < max_rank; ++i) values_[i - 1] = values_[i];
     --size_;
   }
   TENET_TAG bool contains(std::int64_t v) const {
