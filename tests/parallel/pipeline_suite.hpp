@@ -35,7 +35,7 @@ std::vector<float> pipeline_losses(M& model, LeNetBlocks& stage, C& comm, const 
                                    const Digits& digits = {}) {
   Pipeline pipeline(model, comm, options);
   nn::CrossEntropyLoss criterion;
-  optim::SGD optimizer(stage.parameters(), {.lr = 0.02, .momentum = 0.9});
+  optim::SGD optimizer(stage.parameters(), {.lr = 0.018, .momentum = 0.9});
   data::DataLoader loader(data::MNIST(digits_folder()), digits.options);
   std::vector<float> losses;
   for (auto& [inputs, labels] : loader) {
@@ -88,7 +88,7 @@ template <parallel::Communicator C>
 void check_parts_train(C& comm) {
   parallel::Part<LeNetBlocks, C> part1(0, comm, 0, 2), part2(1, comm, 1, 2);
   parallel::Part<nn::CrossEntropyLoss, C> criterion(1, comm);
-  optim::SGD optimizer((comm.rank() == 0 ? part1 : part2).parameters(), {.lr = 0.02, .momentum = 0.9});
+  optim::SGD optimizer((comm.rank() == 0 ? part1 : part2).parameters(), {.lr = 0.018, .momentum = 0.9});
   data::DataLoader loader(data::MNIST(digits_folder()), Digits{}.options);
   std::vector<float> losses;
   for (auto& [inputs, labels] : loader) {

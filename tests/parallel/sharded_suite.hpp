@@ -11,9 +11,9 @@ enum class Kind { sgd, adamw };
 
 inline std::unique_ptr<optim::Optimizer> make_optimizer(Kind kind, const std::vector<AnyTensor>& parameters) {
   if (kind == Kind::sgd) {
-    return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.02, .momentum = 0.9});
+    return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.018, .momentum = 0.9});
   }
-  return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-3, .eps = 1e-4});
+  return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 5e-4, .eps = 1e-4});
 }
 
 /// Steps [begin, end) of LeNet over the ranks, by a wrapper of it; the loss of all of them together after each.

@@ -36,7 +36,7 @@ struct Digits {
   /// 50 steps; forward(inputs) of `model`. Calls each(loss, examples) after every step.
   template <class M, class F, class Each>
   void train(M& model, const F& forward, const Each& each) const {
-    optim::SGD optimizer(model.parameters(), {.lr = 0.02, .momentum = 0.9});
+    optim::SGD optimizer(model.parameters(), {.lr = 0.018, .momentum = 0.9});
     train_with(optimizer, 0, 50, forward, each);
   }
   /// Steps [begin, end) of an epoch.
