@@ -5,13 +5,14 @@
 
 namespace tenet::test {
 
-struct LeNet : nn::Module<LeNet> {
-  nn::Conv2d<> conv1{1, 20, 5}, conv2{20, 50, 5};
+template <class T = float>
+struct LeNet : nn::Module<LeNet<T>> {
+  nn::Conv2d<T> conv1{1, 20, 5}, conv2{20, 50, 5};
   nn::MaxPool2d pool{2, 2};
-  nn::Linear<> fc1{50 * 4 * 4, 500}, fc2{500, 10};
+  nn::Linear<T> fc1{50 * 4 * 4, 500}, fc2{500, 10};
   TENET_MODULE(conv1, conv2, pool, fc1, fc2)
 
-  Tensor<float> forward(Tensor<float> x) {
+  Tensor<T> forward(Tensor<T> x) {
     x = pool(relu(conv1(x)));
     x = pool(relu(conv2(x)));
     x = x.view({-1, 50 * 4 * 4});

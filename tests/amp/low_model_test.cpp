@@ -150,7 +150,7 @@ Result train_lenet(bool low, DType dtype = DType::bfloat16) {
   manual_seed(6);
   const data::MNIST digits(TENET_DIGITS_DIR), tests(TENET_DIGITS_DIR, false);
   data::DataLoader loader(digits, {.batch_size = 32, .shuffle = true});
-  LeNet net;
+  LeNet<> net;
   optim::Adam optimizer(net.parameters(), {.lr = 2e-3});
   amp::GradScaler scaler({.enabled = low && dtype == DType::float16});
   Result result{};

@@ -38,7 +38,7 @@ void expect_no_allocation(int threads) {
   const int before = num_threads();
   set_num_threads(threads);
   manual_seed(1);
-  LeNet net;
+  LeNet<> net;
   O optimizer(net.parameters(), {.lr = 1e-3});
   optim::CosineAnnealingLR schedule(optimizer, {.T_max = 100});
   const Tensor<float> x = randn({16, 1, 28, 28});
@@ -92,7 +92,7 @@ TEST(Training, IsTheSameForAnyNumberOfThreads) {
   }));
   EXPECT_TRUE(test::same_for_any_threads([] {
     manual_seed(3);
-    LeNet net;
+    LeNet<> net;
     optim::Adam optimizer(net.parameters(), {.lr = 1e-3});
     std::vector<Tensor<float>> all;
     for (int i = 0; i < 3; ++i) step(net, optimizer, randn({17, 1, 28, 28}), randint(10, {17}));
@@ -103,7 +103,7 @@ TEST(Training, IsTheSameForAnyNumberOfThreads) {
 
 TEST(Training, AnEmptyBatchTeachesNothing) {
   for (const Reduction reduction : {Reduction::sum, Reduction::mean}) {
-    LeNet net;
+    LeNet<> net;
     const Tensor<float> y = net(zeros({0, 1, 28, 28}));
     EXPECT_EQ(y.shape(), (Shape{0, 10}));
     const Tensor<float> loss = cross_entropy(y, zeros<std::int64_t>({0}), {.reduction = reduction});

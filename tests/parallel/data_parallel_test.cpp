@@ -13,7 +13,6 @@
 namespace tenet {
 namespace {
 
-using test::LeNet;
 using test::lenet;
 using test::message;
 
@@ -32,7 +31,7 @@ Run<M> run(M& model, const Tensor<float>& x, const F& forward) {
 }
 
 TEST(DataParallel, EqualsTheWholeBatch) {
-  LeNet model = lenet();
+  auto model = lenet<float>();
   for (const std::int64_t batch : {1, 2, 3, 7, 16}) {
     const Tensor<float> x = randn({batch, 1, 28, 28});
     const auto whole = run(model, x, [&](const auto& t) { return model(t); });
@@ -47,7 +46,7 @@ TEST(DataParallel, EqualsTheWholeBatch) {
 }
 
 TEST(DataParallel, IsBitIdenticalFromRunToRunAndForAnyNumberOfThreads) {
-  LeNet model = lenet();
+  auto model = lenet<float>();
   auto replicas = parallel::DataParallel(model, {.replicas = 3});
   const Tensor<float> x = randn({10, 1, 28, 28});
   const auto forward = [&](const auto& t) { return replicas(t); };
@@ -67,15 +66,15 @@ TEST(DataParallel, IsBitIdenticalFromRunToRunAndForAnyNumberOfThreads) {
 
 TEST(DataParallel, TrainsAsOneWorkerDoes) {
   const auto train = [] {
-    LeNet model = lenet();
+    auto model = lenet();
     auto replicas = parallel::DataParallel(model, {.replicas = 2});
-    std::vector<float> losses;
+    test::Losses losses;
     test::Digits{}.train(
-        model, [&](const Tensor<float>& x) { return replicas(x); },
-        [&](float loss, std::int64_t) { losses.push_back(loss); });
+        model, [&](const Tensor<double>& x) { return replicas(x); },
+        [&](double loss, std::int64_t) { losses.push_back(loss); });
     return losses;
   };
-  const std::vector<float> losses = train();
+  const test::Losses losses = train();
   test::expect_close(losses, test::single_worker_losses());
   EXPECT_EQ(train(), losses);
 }
@@ -236,7 +235,7 @@ TEST(DataParallel, RefusesWhatCannotBeSplit) {
 }
 
 TEST(DataParallel, ThreadsMayShareOneForInference) {
-  LeNet model = lenet();
+  auto model = lenet<float>();
   auto replicas = parallel::DataParallel(model, {.replicas = 2});
   const Tensor<float> x = randn({4, 1, 28, 28});
   const auto infer = [&] {

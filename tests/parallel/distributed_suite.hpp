@@ -7,21 +7,21 @@ namespace tenet::test {
 
 /// Trains LeNet over the ranks; the loss of all of them together after each step. All ranks end alike.
 template <parallel::Communicator C>
-std::vector<float> distributed_losses(C& comm) {
+Losses distributed_losses(C& comm) {
   manual_seed(1 + std::uint64_t(comm.rank()));  // rank 0's values are everybody's
-  LeNet model;
+  LeNet<double> model;
   parallel::DistributedDataParallel ddp(model, comm);
   Digits digits;
   digits.options.rank = comm.rank();
   digits.options.ranks = comm.size();
   digits.options.batch_size /= comm.size();
-  std::vector<float> losses;
+  Losses losses;
   digits.train(
-      model, [&](const Tensor<float>& x) { return ddp(x); },
-      [&](float loss, std::int64_t examples) {
-        double sums[2] = {double(loss) * double(examples), double(examples)};
+      model, [&](const Tensor<double>& x) { return ddp(x); },
+      [&](double loss, std::int64_t examples) {
+        double sums[2] = {loss * double(examples), double(examples)};
         comm.all_reduce(sums, 2);
-        losses.push_back(float(sums[0] / sums[1]));
+        losses.push_back(sums[0] / sums[1]);
       });
   ddp.check_agreement();
   return losses;

@@ -14,12 +14,12 @@ using test::message;
 TEST(Distributed, TrainsAsOneWorkerDoes) {
   for (const int n : {2, 4}) {
     const auto train = [n] {
-      std::vector<std::vector<float>> losses(static_cast<std::size_t>(n));
+      std::vector<test::Losses> losses(static_cast<std::size_t>(n));
       run_threads(n, [&](auto& comm) { losses[std::size_t(comm.rank())] = test::distributed_losses(comm); });
       for (const auto& l : losses) EXPECT_EQ(l, losses[0]);
       return losses[0];
     };
-    const std::vector<float> losses = train();
+    const test::Losses losses = train();
     test::expect_close(losses, test::single_worker_losses());
     EXPECT_EQ(train(), losses);
   }

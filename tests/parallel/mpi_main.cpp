@@ -29,13 +29,13 @@ TEST(Mpi, Splits) {
 
 TEST(Mpi, Trains) {
   run_mpi([](auto& comm) {
-    const std::vector<float> losses = test::distributed_losses(comm);
+    const test::Losses losses = test::distributed_losses(comm);
     test::expect_close(losses, test::single_worker_losses());
     EXPECT_EQ(test::distributed_losses(comm), losses);
     // As threads do, bit by bit.
-    std::vector<float> threads;
+    test::Losses threads;
     parallel::run_threads(comm.size(), [&](auto& other) {
-      const std::vector<float> l = test::distributed_losses(other);
+      const test::Losses l = test::distributed_losses(other);
       if (other.rank() == 0) threads = l;
     });
     EXPECT_EQ(losses, threads);

@@ -14,15 +14,15 @@ using test::Kind;
 
 TEST(MpiSharded, TrainsAsThreadsDo) {
   run_mpi([](auto& comm) {
-    const std::vector<float> losses = test::sharded_losses(comm, 3, Kind::sgd);
+    const test::Losses losses = test::sharded_losses(comm, 3, Kind::sgd);
     for (const int stage : {1, 2}) EXPECT_EQ(test::sharded_losses(comm, stage, Kind::sgd), losses);
-    const std::vector<float> by_adamw = test::sharded_losses(comm, 3, Kind::adamw);
+    const test::Losses by_adamw = test::sharded_losses(comm, 3, Kind::adamw);
     if (comm.rank() == 0) {
       test::expect_close(losses, test::single_worker_losses(Kind::sgd));
       test::expect_close(by_adamw, test::single_worker_losses(Kind::adamw));
       // As threads do, bit by bit.
       parallel::run_threads(comm.size(), [&](auto& other) {
-        const std::vector<float> l = test::sharded_losses(other, 3, Kind::adamw);
+        const test::Losses l = test::sharded_losses(other, 3, Kind::adamw);
         if (other.rank() == 0) {
           EXPECT_EQ(l, by_adamw);
         }
@@ -53,11 +53,11 @@ TEST(MpiSharded, GoesOnWithAnotherNumberOfRanks) {
     std::array<char, 256> path{};
     if (folder) folder->file("run.safetensors").copy(path.data(), path.size() - 1);
     comm.broadcast(path.data(), std::int64_t(path.size()));
-    std::vector<float> losses = test::continued_losses(comm, path.data(), 0, 20, 3, Kind::adamw);
-    const std::vector<float> more = test::continued_losses(comm, path.data(), 20, 35, 2, Kind::adamw);
+    test::Losses losses = test::continued_losses(comm, path.data(), 0, 20, 3, Kind::adamw);
+    const test::Losses more = test::continued_losses(comm, path.data(), 20, 35, 2, Kind::adamw);
     losses.insert(losses.end(), more.begin(), more.end());
     if (comm.rank() == 0) {
-      const std::vector<float> rest = test::continued_on_threads(2, path.data(), 35, 50, 3, Kind::adamw);
+      const test::Losses rest = test::continued_on_threads(2, path.data(), 35, 50, 3, Kind::adamw);
       losses.insert(losses.end(), rest.begin(), rest.end());
       test::expect_close(losses, test::single_worker_losses(Kind::adamw));
     }

@@ -21,11 +21,11 @@ TEST(MpiTensorParallel, LayersAreThoseThatAreNotSplit) {
 
 TEST(MpiTensorParallel, TrainsAsThreadsDo) {
   run_mpi([](auto& comm) {
-    const std::vector<float> losses = test::split_losses(comm);
+    const test::Losses losses = test::split_losses(comm);
     test::expect_close(losses, test::single_worker_losses());
-    std::vector<float> threads;
+    test::Losses threads;
     parallel::run_threads(comm.size(), [&](auto& other) {
-      const std::vector<float> l = test::split_losses(other);
+      const test::Losses l = test::split_losses(other);
       if (other.rank() == 0) threads = l;
     });
     EXPECT_EQ(losses, threads);

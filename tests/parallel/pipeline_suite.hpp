@@ -13,12 +13,12 @@ inline constexpr PipelineSchedule schedules[] = {PipelineSchedule::gpipe, Pipeli
 
 /// Blocks [begin, end) of the four of a LeNet.
 struct LeNetBlocks : nn::Module<LeNetBlocks> {
-  LeNet net = lenet();
+  LeNet<double> net = lenet();
   int begin, end;
   TENET_MODULE(net)
   LeNetBlocks(int stage, int stages) : begin(4 * stage / stages), end(4 * (stage + 1) / stages) {}
 
-  Tensor<float> forward(Tensor<float> x) {
+  Tensor<double> forward(Tensor<double> x) {
     for (int block = begin; block < end; ++block) {
       if (block == 0) x = net.pool(relu(net.conv1(x)));
       if (block == 1) x = net.pool(relu(net.conv2(x)));
@@ -31,23 +31,23 @@ struct LeNetBlocks : nn::Module<LeNetBlocks> {
 
 /// Trains LeNet over the ranks of `comm`, where `model` is this rank's stage or what wraps it; the loss of each step.
 template <class M, parallel::Communicator C>
-std::vector<float> pipeline_losses(M& model, LeNetBlocks& stage, C& comm, const PipelineOptions& options,
-                                   const Digits& digits = {}) {
+Losses pipeline_losses(M& model, LeNetBlocks& stage, C& comm, const PipelineOptions& options,
+                       const Digits& digits = {}) {
   Pipeline pipeline(model, comm, options);
   nn::CrossEntropyLoss criterion;
-  optim::SGD optimizer(stage.parameters(), {.lr = 0.018, .momentum = 0.9});
+  optim::SGD optimizer(stage.parameters(), {.lr = 0.02, .momentum = 0.9});
   data::DataLoader loader(data::MNIST(digits_folder()), digits.options);
-  std::vector<float> losses;
+  Losses losses;
   for (auto& [inputs, labels] : loader) {
     if (losses.size() == 50) break;
     optimizer.zero_grad();
-    losses.push_back(float(pipeline.step(inputs, labels, criterion)));
+    losses.push_back(pipeline.template step<double>(inputs.template to<double>(), labels, criterion));
     optimizer.step();
   }
   return losses;
 }
 template <parallel::Communicator C>
-std::vector<float> pipeline_losses(C& comm, const PipelineOptions& options) {
+Losses pipeline_losses(C& comm, const PipelineOptions& options) {
   LeNetBlocks stage(comm.rank(), comm.size());
   return pipeline_losses(stage, stage, comm, options);
 }
@@ -55,14 +55,14 @@ std::vector<float> pipeline_losses(C& comm, const PipelineOptions& options) {
 /// Each schedule trains as one worker does, and repeats the other bit by bit.
 template <parallel::Communicator C>
 void check_pipeline_trains(C& comm) {
-  const std::vector<float> losses = pipeline_losses(comm, {.micro_batches = 5});
+  const Losses losses = pipeline_losses(comm, {.micro_batches = 5});
   expect_close(losses, single_worker_losses());
   EXPECT_EQ(pipeline_losses(comm, {.micro_batches = 5, .schedule = PipelineSchedule::gpipe}), losses);
 }
 
 /// Two pipelines of two stages, each trained over two ranks: the mean loss of their parts of the batches.
 template <parallel::Communicator C>
-std::vector<float> hybrid_losses(C& comm) {
+Losses hybrid_losses(C& comm) {
   parallel::Mesh mesh(comm, {.data = 2, .pipeline = 2});
   LeNetBlocks stage(mesh.pipeline.rank(), mesh.pipeline.size());
   parallel::DistributedDataParallel ddp(stage, mesh.data);
@@ -70,15 +70,15 @@ std::vector<float> hybrid_losses(C& comm) {
   digits.options.rank = mesh.data.rank();
   digits.options.ranks = mesh.data.size();
   digits.options.batch_size /= mesh.data.size();
-  std::vector<float> losses = pipeline_losses(ddp, stage, mesh.pipeline, {.micro_batches = 3}, digits);
+  Losses losses = pipeline_losses(ddp, stage, mesh.pipeline, {.micro_batches = 3}, digits);
   mesh.data.all_reduce(losses.data(), std::int64_t(losses.size()));
-  for (float& l : losses) l /= float(mesh.data.size());
+  for (double& l : losses) l /= mesh.data.size();
   ddp.check_agreement();
   return losses;
 }
 template <parallel::Communicator C>
 void check_hybrid_trains(C& comm) {
-  const std::vector<float> losses = hybrid_losses(comm);
+  const Losses losses = hybrid_losses(comm);
   expect_close(losses, single_worker_losses());
   EXPECT_EQ(hybrid_losses(comm), losses);
 }
@@ -88,13 +88,13 @@ template <parallel::Communicator C>
 void check_parts_train(C& comm) {
   parallel::Part<LeNetBlocks, C> part1(0, comm, 0, 2), part2(1, comm, 1, 2);
   parallel::Part<nn::CrossEntropyLoss, C> criterion(1, comm);
-  optim::SGD optimizer((comm.rank() == 0 ? part1 : part2).parameters(), {.lr = 0.018, .momentum = 0.9});
+  optim::SGD optimizer((comm.rank() == 0 ? part1 : part2).parameters(), {.lr = 0.02, .momentum = 0.9});
   data::DataLoader loader(data::MNIST(digits_folder()), Digits{}.options);
-  std::vector<float> losses;
+  Losses losses;
   for (auto& [inputs, labels] : loader) {
     if (losses.size() == 50) break;
     optimizer.zero_grad();
-    const auto loss = criterion(part2(part1(inputs)), labels);
+    const auto loss = criterion(part2(part1(inputs.template to<double>())), labels);
     loss.backward();
     optimizer.step();
     losses.push_back(loss.item());

@@ -11,15 +11,15 @@ namespace tenet::test {
 /// Steps [begin, end) from the checkpoint that the steps before have written, to the next; stage 0 is
 /// DistributedDataParallel.
 template <parallel::Communicator C>
-std::vector<float> continued_losses(C& comm, const std::string& path, int begin, int end, int stage, Kind kind) {
+Losses continued_losses(C& comm, const std::string& path, int begin, int end, int stage, Kind kind) {
   manual_seed(begin == 0 ? 1 : 99);  // a restart takes all from the file
-  LeNet model;
+  LeNet<double> model;
   const auto go = [&](auto& wrapper) {
     const auto optimizer = make_optimizer(kind, model.parameters());
     if (begin) {
       EXPECT_EQ(load_training(wrapper, *optimizer, path).batch, begin);
     }
-    const std::vector<float> losses = train_steps(wrapper, *optimizer, begin, end);
+    const Losses losses = train_steps(wrapper, *optimizer, begin, end);
     save_training(wrapper, *optimizer, path, {.batch = end});
     return losses;
   };
@@ -32,11 +32,10 @@ std::vector<float> continued_losses(C& comm, const std::string& path, int begin,
 }
 
 /// The same on `ranks` threads.
-inline std::vector<float> continued_on_threads(int ranks, const std::string& path, int begin, int end, int stage,
-                                               Kind kind) {
-  std::vector<float> losses;
+inline Losses continued_on_threads(int ranks, const std::string& path, int begin, int end, int stage, Kind kind) {
+  Losses losses;
   parallel::run_threads(ranks, [&](auto& comm) {
-    const std::vector<float> mine = continued_losses(comm, path, begin, end, stage, kind);
+    const Losses mine = continued_losses(comm, path, begin, end, stage, kind);
     if (comm.rank() == 0) losses = mine;
   });
   return losses;

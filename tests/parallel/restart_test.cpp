@@ -13,25 +13,23 @@ using test::Kind;
 using test::message;
 using test::Zoo;
 
-void append(std::vector<float>& losses, const std::vector<float>& more) {
-  losses.insert(losses.end(), more.begin(), more.end());
-}
+void append(test::Losses& losses, const test::Losses& more) { losses.insert(losses.end(), more.begin(), more.end()); }
 
 TEST(Restart, GoesOnWithAnotherNumberOfRanks) {
   const TemporaryFolder folder;
   const std::string path = folder.file("run.safetensors");
-  std::vector<float> losses = test::continued_on_threads(4, path, 0, 20, 3, Kind::adamw);
+  test::Losses losses = test::continued_on_threads(4, path, 0, 20, 3, Kind::adamw);
   append(losses, test::continued_on_threads(2, path, 20, 50, 1, Kind::adamw));
   test::expect_close(losses, test::single_worker_losses(Kind::adamw));
 
   losses = test::continued_on_threads(4, path, 0, 20, 2, Kind::sgd);
   append(losses, test::continued_on_threads(2, path, 20, 35, 0, Kind::sgd));
-  test::LeNet model;  // and then one worker
+  test::LeNet<double> model;  // and then one worker
   const auto optimizer = test::make_optimizer(Kind::sgd, model.parameters());
   EXPECT_EQ(load_training(model, *optimizer, path).batch, 35);
   test::Digits{}.train_with(
-      *optimizer, 35, 50, [&](const Tensor<float>& x) { return model(x); },
-      [&](float loss, std::int64_t) { losses.push_back(loss); });
+      *optimizer, 35, 50, [&](const Tensor<double>& x) { return model(x); },
+      [&](double loss, std::int64_t) { losses.push_back(loss); });
   test::expect_close(losses, test::single_worker_losses());
 }
 

@@ -11,49 +11,49 @@ enum class Kind { sgd, adamw };
 
 inline std::unique_ptr<optim::Optimizer> make_optimizer(Kind kind, const std::vector<AnyTensor>& parameters) {
   if (kind == Kind::sgd) {
-    return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.018, .momentum = 0.9});
+    return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.02, .momentum = 0.9});
   }
-  return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 5e-4, .eps = 1e-4});
+  return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-3, .eps = 1e-4});
 }
 
 /// Steps [begin, end) of LeNet over the ranks, by a wrapper of it; the loss of all of them together after each.
 template <class Wrapper>
-std::vector<float> train_steps(Wrapper& wrapper, optim::Optimizer& optimizer, int begin, int end) {
+Losses train_steps(Wrapper& wrapper, optim::Optimizer& optimizer, int begin, int end) {
   auto& comm = wrapper.communicator();
   Digits digits;
   digits.options.rank = comm.rank();
   digits.options.ranks = comm.size();
   digits.options.batch_size /= comm.size();
-  std::vector<float> losses;
+  Losses losses;
   digits.train_with(
-      optimizer, begin, end, [&](const Tensor<float>& x) { return wrapper(x); },
-      [&](float loss, std::int64_t examples) {
-        double sums[2] = {double(loss) * double(examples), double(examples)};
+      optimizer, begin, end, [&](const Tensor<double>& x) { return wrapper(x); },
+      [&](double loss, std::int64_t examples) {
+        double sums[2] = {loss * double(examples), double(examples)};
         comm.all_reduce(sums, 2);
-        losses.push_back(float(sums[0] / sums[1]));
+        losses.push_back(sums[0] / sums[1]);
       });
   return losses;
 }
 
 /// The losses of 50 steps of one worker.
-inline const std::vector<float>& single_worker_losses(Kind kind) {
+inline const Losses& single_worker_losses(Kind kind) {
   if (kind == Kind::sgd) return single_worker_losses();
-  static const std::vector<float> losses = [] {
-    LeNet model = lenet();
-    std::vector<float> out;
+  static const Losses losses = [] {
+    auto model = lenet();
+    Losses out;
     const auto optimizer = make_optimizer(Kind::adamw, model.parameters());
     Digits{}.train_with(
-        *optimizer, 0, 50, [&](const Tensor<float>& x) { return model(x); },
-        [&](float loss, std::int64_t) { out.push_back(loss); });
+        *optimizer, 0, 50, [&](const Tensor<double>& x) { return model(x); },
+        [&](double loss, std::int64_t) { out.push_back(loss); });
     return out;
   }();
   return losses;
 }
 
 template <parallel::Communicator C>
-std::vector<float> sharded_losses(C& comm, int stage, Kind kind) {
+Losses sharded_losses(C& comm, int stage, Kind kind) {
   manual_seed(1 + std::uint64_t(comm.rank()));  // rank 0's values are everybody's
-  LeNet model;
+  LeNet<double> model;
   parallel::FullyShardedDataParallel fsdp(model, comm, {.stage = stage});
   const auto optimizer = make_optimizer(kind, fsdp.parameters());
   return train_steps(fsdp, *optimizer, 0, 50);

@@ -12,15 +12,15 @@ using test::expect_contains;
 using test::Kind;
 using test::message;
 
-std::vector<float> train(int ranks, int stage, Kind kind) {
-  std::vector<std::vector<float>> losses(static_cast<std::size_t>(ranks));
+test::Losses train(int ranks, int stage, Kind kind) {
+  std::vector<test::Losses> losses(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](auto& comm) { losses[std::size_t(comm.rank())] = test::sharded_losses(comm, stage, kind); });
   for (const auto& l : losses) EXPECT_EQ(l, losses[0]);
   return losses[0];
 }
 
 void check_training(int ranks, Kind kind) {
-  const std::vector<float> losses = train(ranks, 3, kind);
+  const test::Losses losses = train(ranks, 3, kind);
   test::expect_close(losses, test::single_worker_losses(kind));
   for (const int stage : {1, 2}) EXPECT_EQ(train(ranks, stage, kind), losses);  // the same sums, bit by bit
 }

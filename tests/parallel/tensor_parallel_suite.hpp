@@ -223,14 +223,14 @@ void check_split_errors(C& comm) {
 }
 
 struct SplitLeNet : nn::Module<SplitLeNet> {
-  nn::Conv2d<> conv1{1, 20, 5}, conv2{20, 50, 5};
+  nn::Conv2d<double> conv1{1, 20, 5}, conv2{20, 50, 5};
   nn::MaxPool2d pool{2, 2};
-  parallel::ColumnParallelLinear<> fc1;
-  parallel::RowParallelLinear<> fc2;
+  parallel::ColumnParallelLinear<double> fc1;
+  parallel::RowParallelLinear<double> fc2;
   TENET_MODULE(conv1, conv2, pool, fc1, fc2)
 
   explicit SplitLeNet(parallel::CommunicatorRef comm) : fc1(comm, 50 * 4 * 4, 500), fc2(comm, 500, 10) {}
-  Tensor<float> forward(Tensor<float> x) {
+  Tensor<double> forward(Tensor<double> x) {
     x = pool(relu(conv1(x)));
     x = pool(relu(conv2(x)));
     x = x.view({-1, 50 * 4 * 4});
@@ -242,7 +242,7 @@ struct SplitLeNet : nn::Module<SplitLeNet> {
 /// Trains LeNet with layers split over pairs of ranks, and batches over the pairs; the loss of a whole batch after each
 /// step.
 template <parallel::Communicator C>
-std::vector<float> split_losses(C& comm) {
+Losses split_losses(C& comm) {
   const int tensor = std::min(2, comm.size());
   parallel::Mesh mesh(comm, {.data = comm.size() / tensor, .tensor = tensor});
   manual_seed(1);
@@ -252,13 +252,13 @@ std::vector<float> split_losses(C& comm) {
   digits.options.rank = mesh.data.rank();
   digits.options.ranks = mesh.data.size();
   digits.options.batch_size /= mesh.data.size();
-  std::vector<float> losses;
+  Losses losses;
   digits.train(
-      model, [&](const Tensor<float>& x) { return ddp(x); },
-      [&](float loss, std::int64_t examples) {
-        double sums[2] = {double(loss) * double(examples), double(examples)};
+      model, [&](const Tensor<double>& x) { return ddp(x); },
+      [&](double loss, std::int64_t examples) {
+        double sums[2] = {loss * double(examples), double(examples)};
         mesh.data.all_reduce(sums, 2);
-        losses.push_back(float(sums[0] / sums[1]));
+        losses.push_back(sums[0] / sums[1]);
       });
   ddp.check_agreement();
   // What is not split is the same everywhere.
