@@ -277,6 +277,17 @@ TEST(GradMode, NothingIsRecorded) {
   EXPECT_FALSE((x.detach() * 2).requires_grad());
 }
 
+TEST(Engine, AGradientSharesMemoryWithNothing) {
+  for (const bool create_graph : {false, true}) {
+    const auto a = leaf(Doubles{1, 2}), b = leaf(Doubles{3, 4}), seed = tensor<double>({5, 6});
+    (a + b).backward(seed, {.create_graph = create_graph});
+    const no_grad guard;
+    a.grad().zero_();
+    EXPECT_EQ(values(b.grad()), (Doubles{5, 6}));
+    EXPECT_EQ(values(seed), (Doubles{5, 6}));
+  }
+}
+
 TEST(GradMode, BelongsToAThread) {
   const no_grad guard;
   std::thread([] { EXPECT_TRUE(is_grad_enabled()); }).join();

@@ -81,7 +81,7 @@ inline std::mutex& leaf_mutex(const TensorImpl* leaf) {
 inline void accumulate_leaf(TensorImpl& leaf, AnyTensor gradient, const GradMath& math) {
   const std::lock_guard lock(leaf_mutex(&leaf));
   // The caller may change a .grad in place: it must share memory with nothing.
-  if (!leaf.grad && !state::grad_enabled && !is_private(*gradient.impl())) gradient = math.clone(gradient);
+  if (!leaf.grad && !is_private(*gradient.impl())) gradient = math.clone(gradient);
   accumulate(leaf.grad, std::move(gradient), math);
 }
 
