@@ -70,6 +70,12 @@ TEST(Hooks, ApplyToAskedGradients) {
   EXPECT_EQ(Tensor<double>(g[1]).item(), 2000);
 }
 
+TEST(Hooks, OfLeavesThatAreNotAskedForAreNotCalled) {
+  const auto x = leaf(3), other = leaf(5);
+  other.register_hook([](const Tensor<double>&) { FAIL(); });
+  EXPECT_EQ(autograd::grad(x * other, x).item(), 5);
+}
+
 TEST(Hooks, AreRecordedWithCreateGraph) {
   const auto x = leaf(3);
   const auto h = x * x;
@@ -132,6 +138,14 @@ TEST(RetainGrad, KeepsTheGradientInside) {
   EXPECT_EQ(x.grad().item(), 29);
   (h * 1).backward();
   EXPECT_EQ(h.grad().item(), 13);
+}
+
+TEST(RetainGrad, OfAnotherTypeThanTheInputs) {
+  const auto x = ones<float>({2}).requires_grad_();
+  const auto h = x.to<double>();
+  h.retain_grad();
+  for (int pass = 0; pass < 2; ++pass) (h * 1).backward(ones<double>({2}), {.retain_graph = true});
+  EXPECT_EQ(values(h.grad()), (Doubles{2, 2}));
 }
 
 TEST(RetainGrad, OfATensorThatIsGone) {

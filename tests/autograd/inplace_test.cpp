@@ -224,6 +224,20 @@ TEST(Versions, OldViewsAreStale) {
   EXPECT_EQ(values(w.grad()), (Doubles{6, 6}));
 }
 
+TEST(Versions, AViewIsFreshUntilTheChange) {
+  const auto w = leaf(Doubles{1, 2});
+  const auto x = w * 1;
+  x.add_(x.view({2}));
+  EXPECT_EQ(values(x), (Doubles{2, 4}));
+  const auto view = x.view({2, 1});
+  x.mul_(3);
+  const auto sum = zeros<double>({2, 1});
+  expect_error([&] { sum.add_(view); }, "view");
+  EXPECT_EQ(values(sum), (Doubles{0, 0})) << "an error must come before the change";
+  x.backward(ones<double>({2}));
+  EXPECT_EQ(values(w.grad()), (Doubles{6, 6}));
+}
+
 // A view of a constant does not know that the constant became part of a graph.
 TEST(Versions, OldViewsOfConstantsAreStale) {
   const auto w = leaf(Doubles{1, 2});

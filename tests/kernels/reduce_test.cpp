@@ -62,13 +62,6 @@ double variance(const std::vector<double>& x, double correction) {
   for (const double v : x) s += (v - mean) * (v - mean);
   return s / (double(x.size()) - correction);
 }
-double argmax(const std::vector<double>& x) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < x.size(); ++i)
-    if (x[i] > x[best]) best = i;
-  return double(best);
-}
-
 const std::vector<std::vector<int64_t>> shapes{{},        {1},         {5},         {1, 3},       {7, 3},
                                                {130, 2},  {3, 130},    {9000},      {2, 5000},    {600, 20},
                                                {3, 1, 5}, {4, 5, 200}, {2, 3, 150}, {5, 4, 6, 7}, {300, 9, 2}};
@@ -89,11 +82,8 @@ TEST(Reduce, SumsEveryType) {
 
 TEST(Reduce, HasTheOtherReducers) {
   for (const auto& shape : shapes) {
-    check<float, float>(
-        cpu::Mean{}, shape, [](const auto& x) { return sum(x) / double(x.size()); }, 1e-7);
     check<float, float>(cpu::Max{}, shape, [](const auto& x) { return *std::max_element(x.begin(), x.end()); });
     check<float, float>(cpu::Min{}, shape, [](const auto& x) { return *std::min_element(x.begin(), x.end()); });
-    check<int64_t, float>(cpu::ArgMax{}, shape, argmax);
     check<double, double>(
         cpu::Var{0}, shape, [](const auto& x) { return variance(x, 0); }, 1e-12);
     check<bool, float>(cpu::All{}, shape, [](const auto& x) { return double(std::count(x.begin(), x.end(), 0) == 0); });
@@ -102,8 +92,6 @@ TEST(Reduce, HasTheOtherReducers) {
   }
   const std::vector<int64_t> shape{4, 6, 70};
   check<int32_t, int32_t>(cpu::Max{}, shape, [](const auto& x) { return *std::max_element(x.begin(), x.end()); });
-  check<int64_t, int8_t>(cpu::ArgMin{}, shape,
-                         [](const auto& x) { return double(std::min_element(x.begin(), x.end()) - x.begin()); });
   check<float, float>(cpu::SumSquares{}, shape, [](const auto& x) {
     double s = 0;
     for (const double v : x) s += v * v;
@@ -121,11 +109,19 @@ Out whole(R op, const std::vector<T>& x) {
   return out;
 }
 
-TEST(Reduce, ProductSumAbsAndSigns) {
+TEST(Reduce, MultipliesWithSigns) {
   EXPECT_EQ(whole(cpu::Product{}, std::vector<float>{2, -3, 0.5f, 4}), -12.f);
   EXPECT_EQ((whole<cpu::Product, int8_t, int64_t>(cpu::Product{}, std::vector<int8_t>(10, -4))), 1048576);
-  EXPECT_EQ(whole(cpu::SumAbs{}, std::vector<float>{2, -3, 0.5f, -4}), 9.5f);
-  EXPECT_EQ((whole<cpu::SumAbs, int8_t, int64_t>(cpu::SumAbs{}, {-128, 1})), 129);
+}
+
+TEST(Reduce, IntegersWrapAround) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> x{most, 1, 2};
+  EXPECT_EQ(whole(cpu::Sum{}, x), std::numeric_limits<int64_t>::min() + 2);
+  EXPECT_EQ(whole(cpu::Product{}, x), -2);
+  int64_t sums[3];
+  cpu::cumsum(1, 3, 1, x.data(), sums);
+  EXPECT_EQ(sums[1], std::numeric_limits<int64_t>::min());
 }
 
 TEST(Reduce, GivesTheIdentityOfNoElements) {
@@ -134,7 +130,6 @@ TEST(Reduce, GivesTheIdentityOfNoElements) {
   EXPECT_EQ(whole(cpu::Product{}, none), 1.f);
   EXPECT_EQ(whole(cpu::Max{}, none), -infinity);
   EXPECT_EQ(whole(cpu::Min{}, none), infinity);
-  EXPECT_TRUE(std::isnan(whole(cpu::Mean{}, none)));
   EXPECT_TRUE(std::isnan(whole(cpu::Var{}, none)));
   EXPECT_TRUE(std::isnan(whole(cpu::Var{1}, std::vector<float>{3})));
   EXPECT_EQ((whole<cpu::All, float, bool>(cpu::All{}, none)), true);
@@ -154,9 +149,7 @@ TEST(Reduce, LetsNaNWin) {
       EXPECT_TRUE(std::isnan(whole(cpu::Max{}, x)));
       EXPECT_TRUE(std::isnan(whole(cpu::Min{}, x)));
       EXPECT_TRUE(std::isnan(whole(cpu::Sum{}, x)));
-      EXPECT_EQ((whole<cpu::ArgMax, float, int64_t>(cpu::ArgMax{}, x)), int64_t(at));
       x[n - 1] = nan;
-      EXPECT_EQ((whole<cpu::ArgMin, float, int64_t>(cpu::ArgMin{}, x)), int64_t(at));
       // The same down the columns of a matrix.
       const int64_t shape[] = {int64_t(n), 2}, strides[] = {1, 0};
       float most[2];
@@ -164,11 +157,9 @@ TEST(Reduce, LetsNaNWin) {
       EXPECT_TRUE(std::isnan(most[0]) && std::isnan(most[1]));
     }
   EXPECT_EQ(whole(cpu::Max{}, std::vector<float>(100, -infinity)), -infinity);
-  EXPECT_EQ((whole<cpu::ArgMax, float, int64_t>(cpu::ArgMax{}, std::vector<float>(100, -infinity))), 0);
 }
 
 TEST(Reduce, AccumulatesHalvesInFloat) {
-  EXPECT_EQ((whole<cpu::Mean, half, half>(cpu::Mean{}, std::vector<half>(1000, half(100.f)))), half(100.f));
   EXPECT_EQ(float(whole(cpu::Sum{}, std::vector<half>(1000, half(100.f)))), infinity);
   EXPECT_EQ(float(whole(cpu::Sum{}, std::vector<bfloat16>(1000, bfloat16(1.f)))), 1000.f);
 }
@@ -178,7 +169,6 @@ TEST(Reduce, SumsManyElementsAccurately) {
   const std::vector<float> x(n, 0.1f);
   const double exact = double(n) * double(0.1f);
   EXPECT_NEAR(whole(cpu::Sum{}, x), exact, exact * 1e-6);
-  EXPECT_NEAR(whole(cpu::Mean{}, x), double(0.1f), 1e-7);
   EXPECT_NEAR(whole(cpu::Var{}, x), 0, 1e-12);
   const int64_t shape[] = {int64_t(n / 3), 3}, strides[] = {3, 1};
   float columns[3];

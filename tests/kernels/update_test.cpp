@@ -47,6 +47,15 @@ TEST(Sgd, FollowsTheDefinition) {
   expect_path(sgd({.lr = 0.1, .maximize = true}, 1, {0.5}), {1.05});
 }
 
+// As in PyTorch: what is switched off takes no part, where times 0 would make NaN of an infinity.
+TEST(Updates, LeaveOutWhatIsSwitchedOff) {
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(sgd({.lr = 0.1}, inf, {1}), std::vector<double>{inf});
+  EXPECT_EQ(sgd({.lr = 0.1, .momentum = 0.9}, 1, {inf}), std::vector<double>{-inf});
+  EXPECT_EQ(adam({.lr = 0.1}, inf, {1}), std::vector<double>{inf});
+  EXPECT_TRUE(std::isnan(adam({.lr = 0.1, .weight_decay = 0.1}, inf, {1})[0]));
+}
+
 TEST(Adam, FollowsTheDefinition) {
   expect_path(adam({.lr = 0.1}, 0, {0.5}), {-0.099999998});
   expect_path(adam({.lr = 0.1}, 1, {0.5, -0.5, 1}), {0.900000002, 0.905263160, 0.855438946});

@@ -10,6 +10,10 @@
 #include <mutex>
 #include <vector>
 
+namespace tenet::state {
+inline constinit std::mutex leaf_mutexes[16];  // of the leaves whose address they share
+}
+
 namespace tenet::autograd {
 inline namespace TENET_CONFIG {
 
@@ -56,7 +60,8 @@ struct Capture {
 
 /// Whether nobody else can see this tensor, so that it may be changed in place.
 inline bool is_private(const TensorImpl& t) {
-  return t.count.unique() && t.storage->count.unique() && t.contiguous && !t.node && !t.requires_grad;
+  return t.count.unique() && t.storage->count.unique() && !t.storage->borrowed && t.contiguous && !t.node &&
+         !t.requires_grad;
 }
 
 /// to += from. In place where that is provably unseen, else out of place.
@@ -74,8 +79,7 @@ inline void accumulate(ImplRef& to, AnyTensor from, const GradMath& math) {
 
 /// Serializes what several threads add to one leaf.
 inline std::mutex& leaf_mutex(const TensorImpl* leaf) {
-  static std::mutex mutexes[16];
-  return mutexes[(reinterpret_cast<std::uintptr_t>(leaf) >> 8) % 16];
+  return state::leaf_mutexes[(reinterpret_cast<std::uintptr_t>(leaf) >> 8) % 16];
 }
 
 inline void accumulate_leaf(TensorImpl& leaf, AnyTensor gradient, const GradMath& math) {
@@ -153,11 +157,11 @@ class Walk {
   void step(Node* n) {
     const Claim claim{n};
     AnyTensor g(ImplRef::adopt(std::exchange(n->pending, nullptr)));
-    if (n->freed) throw_freed(*n);
     if (n->hooks) g = run_hooks(n->hooks, std::move(g));
-    if (captures_) capture(reinterpret_cast<std::uintptr_t>(n), g, n->type->math());
-    else if (TensorImpl* t = n->retained) accumulate_leaf(*t, g, n->type->math());
+    if (captures_) capture(reinterpret_cast<std::uintptr_t>(n), g, n->type->output_math());
+    else if (TensorImpl* t = n->retained) accumulate_leaf(*t, g, n->type->output_math());
     if (n->level <= lowest_) return;  // no input that is asked for lies further down: leave the graph as it is
+    if (n->freed) throw_freed(*n);
 
     if (n->inputs <= few) {
       AnyTensor out[few];
@@ -181,7 +185,7 @@ class Walk {
   }
 
   void deliver(Edge to, AnyTensor g, const GradMath& math) {
-    if (!to) return;
+    if (!to || (to.leaf() && !asked_for(to.key()))) return;
     if (!(g.shape() == to.shape())) g = math.sum_to(g, to.shape());
     if (TensorImpl* leaf = to.leaf()) {
       if (leaf->hooks) wait(to.key(), *leaf, std::move(g), math);
@@ -200,6 +204,11 @@ class Walk {
       if (w.key == key) return accumulate(w.gradient, std::move(g), math);
     }
     waiting_.push_back({ImplRef::share(&leaf), std::move(g.ref()), &math, key});
+  }
+
+  bool asked_for(std::uintptr_t key) const {
+    return !captures_ ||
+           std::any_of(captures_->begin(), captures_->end(), [&](const Capture& c) { return c.key == key; });
   }
 
   void arrive(std::uintptr_t key, TensorImpl& leaf, AnyTensor g, const GradMath& math) {

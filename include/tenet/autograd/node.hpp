@@ -63,7 +63,8 @@ struct NodeType {
   const char* name;
   /// Fills out[i] for the inputs whose gradient is wanted, from the gradient of the output.
   void (*backward)(Node&, AnyTensor&& gradient, AnyTensor* out);
-  const GradMath& (*math)();  // of the inputs' element type
+  const GradMath& (*math)();         // of the inputs' element type
+  const GradMath& (*output_math)();  // of the output's
 };
 
 /// A tensor kept for backward, and the version its memory had.
@@ -154,14 +155,20 @@ TENET_NOINLINE inline void destroy_node(GraphNode* g) {
   state::burying = false;
 }
 
+[[noreturn]] TENET_COLD inline void throw_stale_view(const char* op) {
+  throw Error(text({op, ": this view was made before its base was changed in place; make the view anew"}));
+}
+
 /// What an operation's forward says about its backward. While nothing is recorded it does nothing.
 class Context {
  public:
-  Context(TensorImpl* const* inputs, int count) : inputs_(inputs), count_(count) {
+  /// `op` names the operation. Throws Error if an input is a view of memory that has changed in place since.
+  Context(const char* op, TensorImpl* const* inputs, int count) : inputs_(inputs), count_(count) {
     if (!state::grad_enabled) return;
     for (int i = 0; i < count; ++i) {
       if (inputs[i] && (inputs[i]->requires_grad || inputs[i]->node)) recording_ = true;
     }
+    if (recording_) check_views(op);
   }
   ~Context() {
     if (kept_count_) drop_kept();
@@ -200,6 +207,12 @@ class Context {
 
  private:
   static constexpr int max_kept = 8;
+  void check_views(const char* op) const {
+    for (int i = 0; i < count_; ++i) {
+      const TensorImpl* in = inputs_[i];
+      if (in && in->is_view && in->seen_changes != in->storage->recorded_changes) throw_stale_view(op);
+    }
+  }
   TENET_COLD void drop_kept() {
     for (int i = 0; i < kept_count_; ++i) ImplRef::adopt(kept_[i]);
   }
@@ -213,20 +226,12 @@ class Context {
   std::uint32_t versions_[max_kept];
 };
 
-[[noreturn]] TENET_COLD inline void throw_stale_view(const char* op) {
-  throw Error(text({op, ": this view was made before its base was changed in place; make the view anew"}));
-}
-
 /// Makes the node of an operation and hangs it on its output. The only place where nodes are made.
 TENET_NOINLINE inline void record(const NodeType& type, TensorImpl* output, Context& context, const void* options,
                                   std::size_t option_bytes) {
   const int kept = context.kept_count_ + (context.keeps_output_ ? 1 : 0);
   const std::size_t bytes =
       sizeof(Node) + std::size_t(context.count_) * sizeof(Edge) + std::size_t(kept) * sizeof(Kept) + option_bytes;
-  for (int i = 0; i < context.count_; ++i) {
-    const TensorImpl* in = context.inputs_[i];
-    if (in && in->is_view && in->seen_changes != in->storage->recorded_changes) throw_stale_view(type.name);
-  }
   if (context.count_ > std::numeric_limits<std::uint16_t>::max()) {
     throw Error(text({type.name, ": ", context.count_, " inputs are more than can be recorded for backward"}));
   }

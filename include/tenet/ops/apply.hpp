@@ -98,7 +98,8 @@ void run_backward(autograd::Node& n, AnyTensor&& g, AnyTensor* out) {
 }
 
 template <class Op, class T, class In>
-inline constexpr autograd::NodeType node_type{Op::name, &run_backward<Op, T>, &autograd::grad_math<In>};
+inline constexpr autograd::NodeType node_type{Op::name, &run_backward<Op, T>, &autograd::grad_math<In>,
+                                              &autograd::grad_math<T>};
 
 template <class Op, class T>
 concept Differentiable = FloatElement<T> && requires(Grad grad, Tensor<T>&& g) {
@@ -128,7 +129,7 @@ template <class Op, class... Args>
 auto apply(Args&&... args) {
   const detail::Inputs<std::remove_cvref_t<Args>...> in(args...);
   detail::check_devices(Op::name, in.data(), in.count());
-  Context ctx(in.data(), in.count());
+  Context ctx(Op::name, in.data(), in.count());
   auto y = Op::forward(ctx, std::forward<Args>(args)...);
   using T = element_t<decltype(y)>;
   using In = typename detail::gradient_element<std::remove_cvref_t<Args>..., detail::End>::type;

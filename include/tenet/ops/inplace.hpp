@@ -67,7 +67,7 @@ void apply_inplace(const Tensor<T>& x, const Tensor<T>& other) {
   detail::check_devices(Op::name, in.data(), in.count());
   detail::check_writable(Op::name, *x.impl());
   detail::check_overlap(Op::name, *x.impl(), *other.impl());
-  Context ctx(in.data(), in.count());
+  Context ctx(Op::name, in.data(), in.count());
   detail::check_recordable(Op::name, *x.impl(), ctx.recording());
   Op::keep(ctx, x, other);
   detail::save_kept(ctx, x);
@@ -83,7 +83,7 @@ template <class Op, class T>
 void apply_inplace(const Tensor<T>& x, Op op) {
   const detail::Inputs<Tensor<T>> in(x);
   detail::check_writable(Op::name, *x.impl());
-  Context ctx(in.data(), in.count());
+  Context ctx(Op::name, in.data(), in.count());
   detail::check_recordable(Op::name, *x.impl(), ctx.recording());
   Op::keep(ctx, x);
   detail::save_kept(ctx, x);

@@ -51,7 +51,7 @@ inline void run_pass(autograd::Node& n, AnyTensor&& g, AnyTensor* out) {
 }
 
 template <class Name, class T>
-inline constexpr autograd::NodeType pass_type{Name::name, &run_pass, &pass_math<T>};
+inline constexpr autograd::NodeType pass_type{Name::name, &run_pass, &pass_math<T>, &pass_math<T>};
 
 /// Makes `y`, which was computed without a graph, the output of an operation with these inputs. `Name::name` is that
 /// of the operation. Does nothing where no gradient is wanted.
@@ -61,7 +61,7 @@ void record_pass(const Tensor<T>& y, const std::vector<AnyTensor>& inputs, std::
   std::vector<TensorImpl*> impls;
   for (const AnyTensor& t : inputs) bridged.push_back(as_input<T>(t));
   for (const AnyTensor& t : bridged) impls.push_back(t.impl());
-  autograd::Context ctx(impls.data(), int(impls.size()));
+  autograd::Context ctx(Name::name, impls.data(), int(impls.size()));
   if (!ctx.recording()) return;
   // The node keeps tensors: one whose memory is the pass owns it.
   StorageRef owner = borrow_storage(

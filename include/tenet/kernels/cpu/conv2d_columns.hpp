@@ -178,7 +178,7 @@ template <class T, class C>
 TENET_NOINLINE void conv2d_backward_weight_columns(const Conv2dShape& s, const T* x, const T* dy, C* dw) {
   const int64_t in = s.c / s.groups, out = s.o / s.groups, taps = in * s.kh * s.kw, plane = s.h * s.w;
   const int64_t rows = detail::block_rows(s);
-  const int64_t together = std::clamp<int64_t>(detail::block_elements / (rows * s.ow) / 16 * 16, 16, taps);
+  const int64_t together = std::min(taps, std::max<int64_t>(detail::block_elements / (rows * s.ow) / 16 * 16, 16));
   const int64_t blocks = (taps + together - 1) / together;
   const bool direct = is_pointwise(s);
   const int64_t unit_cost = s.n * s.oh * s.ow * out * together;

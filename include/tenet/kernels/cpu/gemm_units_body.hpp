@@ -64,7 +64,7 @@ TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_units(const 
 template <class U, class S>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<unit_lane_t<U>> load_columns(const S* p, int64_t row, int64_t left) {
   auto units = load_elements<U>(p);
-  if constexpr (unit_depth < U >> 1) {
+  if constexpr ((unit_depth<U>) > 1) {
 #pragma GCC unroll 4
     for (int e = 1; e < unit_depth<U>; ++e) {
       if (e < left) units |= load_elements<U>(p + e * row) << (32 / unit_depth<U> * e);

@@ -136,8 +136,7 @@ inline void pack_int4(int64_t n, uint8_t* out, const int8_t* in) {
 }
 
 /// The n numbers that packed integers stand for.
-template <class T>
-void dequantize_int4(int64_t n, T* out, const uint8_t* in, float scale) {
+inline void dequantize_int4(int64_t n, float* out, const uint8_t* in, float scale) {
   const int64_t half = int4_bytes(n);
   vectorized<detail::DequantizeHalves>(n - half, out, out + half, in, scale);
   if (half > n - half) out[half - 1] = float((in[half - 1] & 15) - 8) * scale;

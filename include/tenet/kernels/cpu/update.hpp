@@ -1,8 +1,11 @@
 // Steps of optimizers over contiguous arrays, each array read and written once.
 #pragma once
 
+#include <tenet/kernels/cpu/integer.hpp>
 #include <tenet/kernels/cpu/math.hpp>
 #include <tenet/kernels/cpu/pointwise.hpp>
+
+#include <bit>
 
 #if TENET_X86
 #include <xmmintrin.h>
@@ -29,6 +32,14 @@ struct AdamStep {
 
 namespace detail {
 
+/// `value` where a term is switched on, else 0, also for what times 0 would be NaN. By its bits: over a condition, g++
+/// makes two loops.
+template <class C>
+TENET_ALWAYS_INLINE C only_if(bool on, C value) {
+  using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
+  return std::bit_cast<C>(std::bit_cast<Bits>(value) & (Bits(0) - Bits(on)));
+}
+
 template <class C>
 struct SgdLoop {
   static constexpr Isa widest = Isa::avx2;
@@ -37,18 +48,19 @@ struct SgdLoop {
     const C lr = C(s->lr), decay = C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
     // The first step takes the gradient itself, undamped.
     const C momentum = C(s->momentum), fresh = s->first ? C(1) : C(1 - s->dampening);
+    const bool decays = s->weight_decay != 0, first = s->first, nesterov = s->nesterov;
     if (!buffer) {
       TENET_LOOP
-      for (int64_t i = 0; i < n; ++i) p[i] -= lr * (sign * grad[i] + decay * p[i]);
+      for (int64_t i = 0; i < n; ++i) p[i] -= lr * (sign * grad[i] + only_if(decays, decay * p[i]));
       return;
     }
-    const bool first = s->first;
-    const C through = s->nesterov ? C(1) : C(0), ahead = s->nesterov ? momentum : C(1);
+    const C ahead = nesterov ? momentum : C(1);
     TENET_LOOP
     for (int64_t i = 0; i < n; ++i) {
-      const C g = sign * grad[i] + decay * p[i], old = first ? C(0) : buffer[i], b = momentum * old + fresh * g;
+      const C g = sign * grad[i] + only_if(decays, decay * p[i]), old = first ? C(0) : buffer[i];
+      const C b = momentum * old + fresh * g;
       buffer[i] = b;
-      p[i] -= lr * (through * g + ahead * b);
+      p[i] -= lr * (only_if(nesterov, g) + ahead * b);
     }
   }
 };
@@ -71,7 +83,8 @@ struct AdamLoop {
   TENET_ALWAYS_INLINE static void run(const AdamStep* s, int64_t n, C* p, const C* grad, C* mean, C* square, C* most) {
     TENET_NO_CONTRACTION
     constexpr int64_t block = 64;
-    const C decay = s->decoupled ? C(0) : C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
+    const bool decays = !s->decoupled && s->weight_decay != 0;
+    const C decay = C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
     const C keep = s->decoupled ? C(1 - s->lr * s->weight_decay) : C(1), step = C(s->lr / s->correction1);
     const C beta1 = C(s->beta1), rest1 = C(1 - s->beta1), beta2 = C(s->beta2), rest2 = C(1 - s->beta2);
     const C scale = C(1 / std::sqrt(s->correction2)), eps = C(s->eps);
@@ -80,7 +93,7 @@ struct AdamLoop {
       const int64_t k = n - i < block ? n - i : block;
       TENET_LOOP
       for (int64_t j = 0; j < k; ++j) {
-        const C g = sign * grad[j] + decay * p[j];
+        const C g = sign * grad[j] + only_if(decays, decay * p[j]);
         mean[j] = beta1 * mean[j] + rest1 * g;
         root[j] = square[j] = beta2 * square[j] + rest2 * g * g;
       }
@@ -144,7 +157,7 @@ void update(const Step& step, int64_t n, T* p, const T* grad, [[maybe_unused]] C
 struct AddInto {
   template <class C>
   TENET_ALWAYS_INLINE C operator()(C a, C b) const {
-    return C(a + b);
+    return wrapping_add(a, b);
   }
 };
 

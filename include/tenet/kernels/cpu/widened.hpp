@@ -16,23 +16,6 @@ void convert_all(int64_t count, To* out, const From* in) {
                [&](int64_t begin, int64_t end) { convert(end - begin, out + begin, in + begin); });
 }
 
-/// Copies `in` as float to out[rows * cols], by rows or by columns as it lies, and tells how the copy lies.
-template <class T>
-MatrixView<float> widen(int64_t rows, int64_t cols, MatrixView<T> in, float* out) {
-  if (in.row_stride == 1 && in.col_stride != 1) return widen(cols, rows, in.transposed(), out).transposed();
-  parallel_for(rows, (int64_t{1} << 16) / (cols + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* row = in.data + i * in.row_stride;
-      if (in.col_stride == 1) {
-        convert(cols, out + i * cols, row);
-      } else {
-        for (int64_t j = 0; j < cols; ++j) out[i * cols + j] = cast<float>(row[j * in.col_stride]);
-      }
-    }
-  });
-  return {out, cols, 1};
-}
-
 }  // namespace cpu
 }  // namespace TENET_CONFIG
 }  // namespace tenet
