@@ -52,6 +52,17 @@ TEST(Gradcheck, FindsASmallError) {
   expect_error([&] { gradcheck(f, {leaf(Doubles{1, 2})}); }, "finite difference");
 }
 
+TEST(Gradcheck, LeavesTheInputsAlone) {
+  const Tensors x{leaf(Doubles{1, 2})};
+  int calls = 0;
+  const auto f = [&](const Tensors& in) {
+    if (++calls == 3) throw Error("third call");
+    return in[0] * in[0];
+  };
+  expect_error([&] { gradcheck(f, x); }, "third call");
+  EXPECT_EQ(x[0].to_vector(), (Doubles{1, 2}));
+}
+
 TEST(Gradcheck, FindsAWrongSecondGradient) {
   const auto f = [](const Tensors& x) { return apply<Cube>(x[0], Cube{{}, false, true}); };
   const Tensors x{leaf(Doubles{1, 2})};

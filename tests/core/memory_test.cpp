@@ -174,6 +174,18 @@ TEST(Memory, SizesThatComeOnceDoNotPileUp) {
   memory::empty_cache();
 }
 
+TEST(Memory, SizesThatAlternateAskNothingOfTheSystem) {
+  if (!caching()) GTEST_SKIP() << "no caching under this sanitizer";
+  const auto round = [] {
+    for (const std::size_t mb : {150, 100}) drop(make(mb << 20));
+  };
+  round();
+  const auto before = memory::stats();
+  for (int i = 0; i < 3; ++i) round();
+  EXPECT_EQ(memory::stats().system_requests, before.system_requests);
+  memory::empty_cache();
+}
+
 TEST(Memory, OutOfMemoryThrowsAndLeavesTheAllocatorWhole) {
   const auto before = memory::stats();
   for (std::size_t bytes : {std::size_t{1} << 60, (std::size_t{1} << 62) + 1, ~std::size_t{0}}) {

@@ -62,6 +62,16 @@ double variance(const std::vector<double>& x, double correction) {
   for (const double v : x) s += (v - mean) * (v - mean);
   return s / (double(x.size()) - correction);
 }
+double argmax(const std::vector<double>& x) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < x.size(); ++i)
+    if (x[i] > x[best]) best = i;
+  return double(best);
+}
+
+using ArgMax = cpu::ArgExtreme<true>;
+using ArgMin = cpu::ArgExtreme<false>;
+
 const std::vector<std::vector<int64_t>> shapes{{},        {1},         {5},         {1, 3},       {7, 3},
                                                {130, 2},  {3, 130},    {9000},      {2, 5000},    {600, 20},
                                                {3, 1, 5}, {4, 5, 200}, {2, 3, 150}, {5, 4, 6, 7}, {300, 9, 2}};
@@ -84,6 +94,7 @@ TEST(Reduce, HasTheOtherReducers) {
   for (const auto& shape : shapes) {
     check<float, float>(cpu::Max{}, shape, [](const auto& x) { return *std::max_element(x.begin(), x.end()); });
     check<float, float>(cpu::Min{}, shape, [](const auto& x) { return *std::min_element(x.begin(), x.end()); });
+    check<int64_t, float>(ArgMax{}, shape, argmax);
     check<double, double>(
         cpu::Var{0}, shape, [](const auto& x) { return variance(x, 0); }, 1e-12);
     check<bool, float>(cpu::All{}, shape, [](const auto& x) { return double(std::count(x.begin(), x.end(), 0) == 0); });
@@ -92,6 +103,8 @@ TEST(Reduce, HasTheOtherReducers) {
   }
   const std::vector<int64_t> shape{4, 6, 70};
   check<int32_t, int32_t>(cpu::Max{}, shape, [](const auto& x) { return *std::max_element(x.begin(), x.end()); });
+  check<int64_t, int8_t>(ArgMin{}, shape,
+                         [](const auto& x) { return double(std::min_element(x.begin(), x.end()) - x.begin()); });
   check<float, float>(cpu::SumSquares{}, shape, [](const auto& x) {
     double s = 0;
     for (const double v : x) s += v * v;
@@ -149,7 +162,9 @@ TEST(Reduce, LetsNaNWin) {
       EXPECT_TRUE(std::isnan(whole(cpu::Max{}, x)));
       EXPECT_TRUE(std::isnan(whole(cpu::Min{}, x)));
       EXPECT_TRUE(std::isnan(whole(cpu::Sum{}, x)));
+      EXPECT_EQ((whole<ArgMax, float, int64_t>(ArgMax{}, x)), int64_t(at));
       x[n - 1] = nan;
+      EXPECT_EQ((whole<ArgMin, float, int64_t>(ArgMin{}, x)), int64_t(at));
       // The same down the columns of a matrix.
       const int64_t shape[] = {int64_t(n), 2}, strides[] = {1, 0};
       float most[2];
@@ -157,6 +172,7 @@ TEST(Reduce, LetsNaNWin) {
       EXPECT_TRUE(std::isnan(most[0]) && std::isnan(most[1]));
     }
   EXPECT_EQ(whole(cpu::Max{}, std::vector<float>(100, -infinity)), -infinity);
+  EXPECT_EQ((whole<ArgMax, float, int64_t>(ArgMax{}, std::vector<float>(100, -infinity))), 0);
 }
 
 TEST(Reduce, AccumulatesHalvesInFloat) {

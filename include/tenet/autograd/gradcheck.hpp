@@ -27,8 +27,15 @@ inline Tensor<double> projection(const Shape& shape) {
   return w;
 }
 
+/// The output's projection where the element at `x` is shifted; `x` is as before afterwards, whatever is thrown.
 template <class F>
-double projected(const F& f, const std::vector<Tensor<double>>& inputs, const Tensor<double>& weights) {
+double projected(const F& f, const std::vector<Tensor<double>>& inputs, const Tensor<double>& weights, double* x,
+                 double shift) {
+  const struct Restored {
+    double *at, value;
+    ~Restored() { *at = value; }
+  } restored{x, *x};
+  *x += shift;
   const no_grad guard;
   const std::vector<double> y = f(inputs).to_vector();
   double sum = 0;
@@ -78,12 +85,8 @@ bool gradcheck(const F& f, const std::vector<Tensor<double>>& inputs, const Grad
     const std::vector<double> values = g ? g.to_vector() : std::vector<double>(std::size_t(inputs[i].numel()), 0.0);
     std::size_t e = 0;
     detail::each_element(inputs[i], [&](double* x) {
-      const double old = *x;
-      *x = old + options.eps;
-      const double above = detail::projected(f, inputs, weights);
-      *x = old - options.eps;
-      const double below = detail::projected(f, inputs, weights);
-      *x = old;
+      const double above = detail::projected(f, inputs, weights, x, options.eps);
+      const double below = detail::projected(f, inputs, weights, x, -options.eps);
       const double numeric = (above - below) / (2 * options.eps), value = values[e];
       if (!(std::abs(value - numeric) <= options.atol + options.rtol * std::abs(numeric))) {
         throw Error(text({"gradcheck: input ", i, " of shape ", inputs[i].shape(), ", element ", e, ": backward gives ",

@@ -7,6 +7,10 @@
 // layout. Member functions of such types carry TENET_TAG, which puts the same name into their symbol.
 #pragma once
 
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "tenet: NaN, infinity and the order of sums are part of its results: compile without -ffast-math"
+#endif
+
 #if defined(__AVX512F__)
 #define TENET_CONFIG_ISA avx512
 #elif defined(__AVX2__)

@@ -72,6 +72,7 @@ struct ProcessLists {
   FreeBlock* large[large_classes] = {};
   std::int64_t cached = 0;  // in the two above
   std::int64_t cached_large = 0;
+  std::int64_t peak_in_use = 0;  // as large blocks saw it
   std::int64_t reserved = 0, peak_reserved = 0, system_requests = 0;
   ThreadLists* threads = nullptr;
   bool caching = !TENET_SANITIZED;  // off, every block is the system's: sanitizers see each one
@@ -269,14 +270,16 @@ TENET_NOINLINE inline void* get_large(std::size_t bytes) {
   const int c = large_class(bytes, size);
   auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
+  const std::int64_t in_use = all.reserved - all.cached + std::int64_t(size);
+  if (in_use > all.peak_in_use) all.peak_in_use = in_use;
   if (FreeBlock* b = all.large[c]) {
     all.large[c] = b->next;
     all.cached -= std::int64_t(size);
     all.cached_large -= std::int64_t(size);
     return b;
   }
-  // Sizes that changed for good must not pile up: what waits may not outgrow what is used.
-  if (all.cached_large > all.reserved / 2 + (std::int64_t(64) << 20)) release_large(all);
+  // Sizes that changed for good must not pile up: what waits may not outgrow what was ever used at once.
+  if (all.cached_large > all.peak_in_use + (std::int64_t(64) << 20)) release_large(all);
   return request(all, size);
 }
 

@@ -152,7 +152,7 @@ class Module : public ModuleBase {
   /// Runs forward(). A type that stands for tensors, such as quant::Activation, has a function
   /// call_with_tensors(module, arguments...) in its namespace, for modules whose forward() takes only tensors.
   template <class... A>
-  decltype(auto) operator()(A&&... a) {
+  TENET_TAG decltype(auto) operator()(A&&... a) {
     if constexpr (requires { self().forward(std::forward<A>(a)...); }) {
       if (!state::call_observer) return self().forward(std::forward<A>(a)...);
       return observed(std::index_sequence_for<A...>(), std::forward<A>(a)...);
@@ -164,13 +164,13 @@ class Module : public ModuleBase {
   }
 
   /// The tensors that train, each once. Throws Error if a parameter of the struct is not named in TENET_MODULE.
-  TENET_COLD std::vector<AnyTensor> parameters() {
+  TENET_COLD TENET_TAG std::vector<AnyTensor> parameters() {
     std::vector<AnyTensor> out;
     for (auto& entry : named_parameters()) out.push_back(std::move(entry.second));
     return out;
   }
   /// The same with names, "conv1.weight"; a tied one under the first of its names.
-  TENET_COLD StateDict named_parameters() {
+  TENET_COLD TENET_TAG StateDict named_parameters() {
     StateDict out;
     for (StateSlot& s : state_slots()) {
       bool seen = !s.trains;
@@ -180,17 +180,17 @@ class Module : public ModuleBase {
     return out;
   }
   /// The tensors that belong to the state but do not train.
-  StateDict named_buffers() {
+  TENET_TAG StateDict named_buffers() {
     return named([](const StateSlot& s) { return !s.trains; });
   }
   /// Parameters and buffers by name, tied ones under each of their names. The tensors are the module's own.
-  StateDict state_dict() {
+  TENET_TAG StateDict state_dict() {
     return named([](const StateSlot&) { return true; });
   }
   /// Copies `dict` into the parameters and buffers. Throws Error listing all that does not fit, and changes
   /// nothing then; `strict = false` lets names be missing on either side. Weights take the format they are stored
   /// in: dense, or one of `formats`.
-  void load_state_dict(const StateDict& dict, const LoadOptions& options = {}) {
+  TENET_TAG void load_state_dict(const StateDict& dict, const LoadOptions& options = {}) {
     FormatChanges changes;
     each_weight("", [&](const std::string& name, auto& weight) { changes.follow(weight, name, dict, options); });
     load_state(state_slots(), dict, options);
@@ -198,34 +198,34 @@ class Module : public ModuleBase {
   }
 
   /// The number of elements of parameters().
-  std::int64_t num_parameters() {
+  TENET_TAG std::int64_t num_parameters() {
     std::int64_t n = 0;
     for (const AnyTensor& p : parameters()) n += p.numel();
     return n;
   }
   /// Drops the gradients of the parameters.
-  void zero_grad() {
+  TENET_TAG void zero_grad() {
     each_member([]<class M>(std::string_view, M& m) {
       if constexpr (IsModule<M>) m.zero_grad();
       else if (M::trains) m.zero_grad();
     });
   }
   /// Lets the parameters collect gradients, or freezes them.
-  Self& requires_grad_(bool on = true) {
+  TENET_TAG Self& requires_grad_(bool on = true) {
     for (const AnyTensor& p : parameters()) p.impl()->requires_grad = on;
     return self();
   }
 
   /// Switches this module and those inside it to training or to evaluation: Dropout and its kin differ.
-  Self& train(bool on = true) {
+  TENET_TAG Self& train(bool on = true) {
     training_ = on;
     each_member([&]<class M>(std::string_view, M& m) {
       if constexpr (IsModule<M>) m.train(on);
     });
     return self();
   }
-  Self& eval() { return train(false); }
-  bool is_training() const { return training_; }
+  TENET_TAG Self& eval() { return train(false); }
+  TENET_TAG bool is_training() const { return training_; }
 
   /// Calls f(module) for each module inside this one, then for this one:
   ///   model.apply([](auto& m) {
@@ -233,7 +233,7 @@ class Module : public ModuleBase {
   ///   });
   /// See torch.nn.Module.apply.
   template <class F>
-  Self& apply(F&& f) {
+  TENET_TAG Self& apply(F&& f) {
     each_member([&]<class M>(std::string_view, M& m) {
       if constexpr (IsModule<M>) m.apply(f);
     });
@@ -244,7 +244,7 @@ class Module : public ModuleBase {
   /// Calls f(name, module) for each module inside this one, named as in the state ("features.0"), then for this one,
   /// whose name is empty.
   template <class F>
-  Self& each_module(F&& f, const std::string& name = "") {
+  TENET_TAG Self& each_module(F&& f, const std::string& name = "") {
     each_member([&]<class M>(std::string_view n, M& m) {
       if constexpr (IsModule<M>) m.each_module(f, name.empty() ? std::string(n) : text({name, ".", n}));
     });
@@ -253,13 +253,13 @@ class Module : public ModuleBase {
   }
 
   /// Moves parameters and buffers; throws DeviceError for anything but the CPU.
-  Self& to(Device device) {
+  TENET_TAG Self& to(Device device) {
     if (!device.is_cpu()) throw DeviceError(text({"module: cannot move to ", device, ", only to the CPU"}));
     return self();
   }
 
   /// A deep copy in which tied parameters are tied again.
-  Self clone() const {
+  TENET_TAG Self clone() const {
     struct Scope {
       std::vector<ClonedTensor> clones;
       std::vector<ClonedTensor>* old = std::exchange(state::clones, &clones);
@@ -272,7 +272,7 @@ class Module : public ModuleBase {
 
   /// f(name, member) for each member that TENET_MODULE names.
   template <class F>
-  void each_member(F f) {
+  TENET_TAG void each_member(F f) {
     if constexpr (requires { self().visit_members(f); }) {
       self().visit_members(f);
     } else if constexpr (requires { Self::tenet_names(); }) {
@@ -287,12 +287,12 @@ class Module : public ModuleBase {
   }
 
   /// Every parameter and buffer that is defined, in order.
-  std::vector<StateSlot> state_slots() {
+  TENET_TAG std::vector<StateSlot> state_slots() {
     std::vector<StateSlot> slots;
     collect("", slots);
     return slots;
   }
-  TENET_COLD void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
+  TENET_COLD TENET_TAG void collect(const std::string& prefix, std::vector<StateSlot>& slots) {
     detail::Members members;
     each_member([&]<class M>(std::string_view n, M& m) {
       m.collect(members.add(n, &m, &m + 1, prefix, IsModule<M> ? "." : ""), slots);
@@ -303,7 +303,7 @@ class Module : public ModuleBase {
   }
   /// f(name, weight) for each Weight.
   template <class F>
-  void each_weight(const std::string& prefix, F f) {
+  TENET_TAG void each_weight(const std::string& prefix, F f) {
     each_member([&]<class M>(std::string_view n, M& m) {
       std::string full = prefix + std::string(n);
       if constexpr (IsModule<M>) m.each_weight(full + ".", f);
@@ -311,7 +311,7 @@ class Module : public ModuleBase {
     });
   }
   /// This module and those inside it, outermost first.
-  void collect_modules(const std::string& n, int depth, std::vector<ModuleSlot>& modules) {
+  TENET_TAG void collect_modules(const std::string& n, int depth, std::vector<ModuleSlot>& modules) {
     const std::size_t at = modules.size();
     modules.push_back({n, detail::type_name<Self>(), &self(), &training_, depth, 0, true});
     each_member([&]<class M>(std::string_view name, M& m) {
@@ -327,12 +327,12 @@ class Module : public ModuleBase {
   }
 
  protected:
-  Self& self() { return static_cast<Self&>(*this); }
-  const Self& self() const { return static_cast<const Self&>(*this); }
+  TENET_TAG Self& self() { return static_cast<Self&>(*this); }
+  TENET_TAG const Self& self() const { return static_cast<const Self&>(*this); }
 
  private:
   template <class Keep>
-  StateDict named(Keep keep) {
+  TENET_TAG StateDict named(Keep keep) {
     StateDict out;
     for (StateSlot& s : state_slots()) {
       if (keep(s)) out.emplace_back(std::move(s.name), *s.tensor);
@@ -341,7 +341,7 @@ class Module : public ModuleBase {
   }
 
   template <std::size_t... I, class... A>
-  TENET_COLD auto observed(std::index_sequence<I...>, A&&... a) {
+  TENET_COLD TENET_TAG auto observed(std::index_sequence<I...>, A&&... a) {
     AnyTensor arguments[] = {detail::as_argument(a)..., AnyTensor()};
     state::call_observer->calling(&self(), arguments, sizeof...(A));
     auto result = self().forward(detail::replaced(std::forward<A>(a), arguments[I])...);
@@ -352,7 +352,7 @@ class Module : public ModuleBase {
   }
 
   template <class F, class M>
-  static void one(F& f, std::string_view n, M& m) {
+  TENET_TAG static void one(F& f, std::string_view n, M& m) {
     static_assert(IsModule<M> || StateTensor<M>,
                   "TENET_MODULE names a member that is no layer, Parameter or Buffer: leave plain values out");
     if constexpr (IsModule<M> || StateTensor<M>) f(n, m);

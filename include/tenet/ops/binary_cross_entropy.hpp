@@ -27,7 +27,7 @@ namespace detail {
 /// Any element outside of [0, 1], or NaN.
 struct AnyOutsideUnit : cpu::Any {
   template <class T>
-  bool step(bool s, T x) const {
+  bool step(bool s, T x, std::int64_t) const {
     return s | !((x >= 0) & (x <= 1));
   }
 };

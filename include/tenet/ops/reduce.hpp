@@ -154,7 +154,7 @@ struct CountNonzero : cpu::Sum {
     return 0;
   }
   template <class T>
-  std::int64_t step(std::int64_t s, T x) const {
+  std::int64_t step(std::int64_t s, T x, std::int64_t) const {
     return s + (x != T(0));
   }
 };

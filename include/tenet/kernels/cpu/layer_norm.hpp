@@ -71,7 +71,7 @@ void layer_norm(int64_t rows, int64_t n, const T* x, const T* weight, const T* b
   if (n == 0) return;
   parallel_for(rows, detail::row_grain(n), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const Moments<T> m = Var{}.block(n, x + r * n);
+      const Moments<T> m = Var{}.block(n, x + r * n, 0);
       mean[r] = m.mean;
       rstd[r] = T(1 / std::sqrt(double(m.deviation) / double(n) + eps));
       map_contiguous(detail::NormalizeRow<T>{mean[r], rstd[r]}, n, y + r * n, x + r * n, weight, bias);

@@ -24,44 +24,48 @@ struct ReducePlan {
   int64_t count() const { return reduced.numel; }
 };
 
-// The elements of an output are visited in the order of memory.
-inline ReducePlan plan_reduction(int rank, const int64_t* shape, const int64_t* strides, uint32_t reduced) {
+// With `ordered`, the elements of an output are visited in row-major order, else in the order of memory.
+inline ReducePlan plan_reduction(int rank, const int64_t* shape, const int64_t* strides, uint32_t reduced,
+                                 bool ordered) {
   if (rank > max_rank) throw ShapeError(text({"expected at most ", max_rank, " dimensions, got ", rank}));
-  int64_t sizes[2][max_rank] = {}, in[2][max_rank], out[max_rank];
+  int64_t sizes[2][max_rank] = {}, in[2][max_rank], order[2][max_rank];
   int dims[2] = {0, 0};
   for (int d = 0; d < rank; ++d) {
     const int side = reduced >> d & 1;
     sizes[side][dims[side]] = shape[d];
     in[side][dims[side]++] = strides[d];
   }
-  int64_t step = 1;
-  for (int d = dims[0] - 1; d >= 0; --d) {
-    out[d] = step;
-    step *= sizes[0][d];
+  for (int side = 0; side < 2; ++side) {
+    int64_t step = 1;
+    for (int d = dims[side] - 1; d >= 0; --d) {
+      order[side][d] = step;
+      step *= sizes[side][d];
+    }
   }
-  const int64_t *const kept_strides[] = {out, in[0]}, *const reduced_strides[] = {in[1]};
-  return {IndexSpace(dims[0], sizes[0], 2, kept_strides), IndexSpace(dims[1], sizes[1], 1, reduced_strides)};
+  const int64_t* const kept_strides[] = {order[0], in[0]};
+  const int64_t* const reduced_strides[] = {ordered ? order[1] : in[1], in[1]};
+  return {IndexSpace(dims[0], sizes[0], 2, kept_strides), IndexSpace(dims[1], sizes[1], 2, reduced_strides)};
 }
 
 // Row r of a matrix goes into the states of its columns.
 template <class R, class C, class State>
 struct ReduceRows {
   TENET_ALWAYS_INLINE static void run(const R* op, State* states, int64_t columns, int64_t rows, int64_t row_stride,
-                                      const C* x) {
+                                      const C* x, int64_t first) {
     const R r = *op;
     int64_t i = 0;
-    for (; i + 4 <= rows; i += 4, x += 4 * row_stride) {
+    for (; i + 4 <= rows; i += 4, x += 4 * row_stride, first += 4) {
       TENET_LOOP
       for (int64_t j = 0; j < columns; ++j) {
-        State s = r.step(states[j], x[j]);
-        s = r.step(s, x[row_stride + j]);
-        s = r.step(s, x[2 * row_stride + j]);
-        states[j] = r.step(s, x[3 * row_stride + j]);
+        State s = r.step(states[j], x[j], first);
+        s = r.step(s, x[row_stride + j], first + 1);
+        s = r.step(s, x[2 * row_stride + j], first + 2);
+        states[j] = r.step(s, x[3 * row_stride + j], first + 3);
       }
     }
-    for (; i < rows; ++i, x += row_stride) {
+    for (; i < rows; ++i, x += row_stride, ++first) {
       TENET_LOOP
-      for (int64_t j = 0; j < columns; ++j) states[j] = r.step(states[j], x[j]);
+      for (int64_t j = 0; j < columns; ++j) states[j] = r.step(states[j], x[j], first);
     }
   }
 };
@@ -135,7 +139,7 @@ class Reduction {
   bool across() const {
     const IndexSpace &kept = plan_.kept, &reduced = plan_.reduced;
     return kept.strides[1][kept.rank - 1] == 1 && kept.inner() > 1 && reduced.inner() > 1 &&
-           reduced.strides[0][reduced.rank - 1] != 1;
+           reduced.strides[1][reduced.rank - 1] != 1;
   }
 
   // One output at a time, in chunks of its elements.
@@ -167,13 +171,14 @@ class Reduction {
   // Elements [first, first + n) of the output whose elements begin at `offset`.
   State chunk(int64_t offset, int64_t first, int64_t n) const {
     const IndexSpace& space = plan_.reduced;
-    const Array from = array_of(in_ + offset, space.strides[0]);
-    const bool in_place = space.strides[0][space.rank - 1] == 1;
+    const Array from = array_of(in_ + offset, space.strides[1]);
+    const bool in_place = space.strides[1][space.rank - 1] == 1;
     State state = identity();
     if constexpr (std::is_same_v<C, T>) {
       if (in_place) {
-        space.runs(0, first, n, [&](int64_t at, int64_t, int64_t count) {
-          state = op_.merge(state, run_of(count, in_ + offset + at));
+        space.runs(1, first, n, [&](int64_t at, int64_t, int64_t count) {
+          state = op_.merge(state, run_of(count, in_ + offset + at, first));
+          first += count;
         });
         return state;
       }
@@ -183,17 +188,17 @@ class Reduction {
       int64_t index[max_rank];
       space.locate(first + done, index);
       const int64_t take = n - done < map_block ? n - done : map_block;
-      const void* x = fetch(space, from, 0, space.dense[0], first + done, index, take, buffer);
-      state = op_.merge(state, run_of(take, static_cast<const C*>(x)));
+      const void* x = fetch(space, from, 1, space.dense[1], first + done, index, take, buffer);
+      state = op_.merge(state, run_of(take, static_cast<const C*>(x), first + done));
     }
     return state;
   }
 
-  State run_of(int64_t n, const C* x) const {
-    if constexpr (requires { op_.block(n, x); }) {
-      return op_.block(n, x);
+  State run_of(int64_t n, const C* x, int64_t first) const {
+    if constexpr (requires { op_.block(n, x, first); }) {
+      return op_.block(n, x, first);
     } else {
-      return row_reduce(op_, n, x);
+      return row_reduce(op_, n, x, first);
     }
   }
 
@@ -227,16 +232,18 @@ class Reduction {
     plan_.kept.locate(o, index);
     const T* base = in_ + plan_.kept.offset(1, index);
     Buffer buffer;
-    space.runs(0, first, rows, [&](int64_t at, int64_t stride, int64_t n) {
+    space.runs(1, first, rows, [&](int64_t at, int64_t stride, int64_t n) {
       if constexpr (std::is_same_v<C, T>) {
-        run_reduction<Kernel, R, State>(&op_, states, columns, n, stride, base + at);
+        run_reduction<Kernel, R, State>(&op_, states, columns, n, stride, base + at, first);
       } else {
         float* row = reinterpret_cast<float*>(buffer.values);
         for (int64_t i = 0; i < n; ++i) {
           convert(columns, row, base + at + i * stride);
-          run_reduction<Kernel, R, State>(&op_, states, columns, int64_t{1}, int64_t{0}, static_cast<const C*>(row));
+          run_reduction<Kernel, R, State>(&op_, states, columns, int64_t{1}, int64_t{0}, static_cast<const C*>(row),
+                                          first + i);
         }
       }
+      first += n;
     });
   }
 
@@ -253,7 +260,7 @@ class Reduction {
 /// the reducer's identity. Throws ShapeError when rank > max_rank.
 template <class R, class T, class Out>
 void reduce(R op, int rank, const int64_t* shape, Strided<const T> in, uint32_t reduced, Out* out) {
-  const detail::ReducePlan plan = detail::plan_reduction(rank, shape, in.strides, reduced);
+  const detail::ReducePlan plan = detail::plan_reduction(rank, shape, in.strides, reduced, R::ordered);
   detail::Reduction<R, T, Out>(op, plan, in.data, out).run();
 }
 

@@ -32,19 +32,19 @@ struct Plus {
   }
 };
 
-// *out = the reduction (see reducers.hpp) of n >= row_lanes elements.
+// *out = the reduction (see reducers.hpp) of n >= row_lanes elements, the first of which is the one numbered `first`.
 template <class R, class C, class State>
 struct RowReduce {
-  TENET_ALWAYS_INLINE static void run(R op, int64_t n, const C* x, State* out) {
+  TENET_ALWAYS_INLINE static void run(R op, int64_t n, const C* x, int64_t first, State* out) {
     State s[row_lanes];
     TENET_LOOP
-    for (int j = 0; j < row_lanes; ++j) s[j] = op.step(R::template identity<C>(), x[j]);
+    for (int j = 0; j < row_lanes; ++j) s[j] = op.step(R::template identity<C>(), x[j], first + j);
     int64_t i = row_lanes;
     for (; i + row_lanes <= n; i += row_lanes) {
       TENET_LOOP
-      for (int j = 0; j < row_lanes; ++j) s[j] = op.step(s[j], x[i + j]);
+      for (int j = 0; j < row_lanes; ++j) s[j] = op.step(s[j], x[i + j], first + i + j);
     }
-    for (int j = 0; i + j < n; ++j) s[j] = op.step(s[j], x[i + j]);
+    for (int j = 0; i + j < n; ++j) s[j] = op.step(s[j], x[i + j], first + i + j);
     merge_lanes<row_lanes>(op, s);
     *out = s[0];
   }
@@ -97,15 +97,15 @@ struct RowExp {
 };
 
 template <class R, class C>
-auto row_reduce(R op, int64_t n, const C* x) {
+auto row_reduce(R op, int64_t n, const C* x, int64_t first = 0) {
   using State = typename R::template State<C>;
   State state = R::template identity<C>();
   if (n < row_lanes) {
-    for (int64_t i = 0; i < n; ++i) state = op.step(state, x[i]);
+    for (int64_t i = 0; i < n; ++i) state = op.step(state, x[i], first + i);
   } else if constexpr (std::is_floating_point_v<State>) {
-    vectorized<RowReduce<R, C, State>>(op, n, x, &state);
+    vectorized<RowReduce<R, C, State>>(op, n, x, first, &state);
   } else {
-    run_baseline<RowReduce<R, C, State>>(op, n, x, &state);
+    run_baseline<RowReduce<R, C, State>>(op, n, x, first, &state);
   }
   return state;
 }
