@@ -78,7 +78,8 @@ struct TakeEverySecond {
 
 // One column of `rows` rows of `width` elements; 0 outside the image.
 template <class T>
-TENET_NOINLINE void gather_column(TapColumn tap, int64_t rows, int64_t width, int64_t stride, const T* in, T* out) {
+TENET_NOINLINE void gather_column(const TapColumn& tap, int64_t rows, int64_t width, int64_t stride, const T* in,
+                                  T* out) {
   const int64_t n = tap.right - tap.left, count = tap.bottom - tap.top;
   if (n < width || count < rows) std::fill_n(out, rows * width, T(0));
   in += tap.from + tap.top * tap.row_step + tap.left * stride;
