@@ -246,6 +246,56 @@ TEST(Conv2dWinograd, KeepsItsBound) {
   }
 }
 
+// A single large pixel: what shares a tile with it may be off by a part of it, all else is 0.
+TEST(Conv2dWinograd, ErrorsStayInTheirTile) {
+  for (const Conv2dShape& s : {shape(2, 48, 15, 18, 50, 3, 3, {.pad_h = 1, .pad_w = 2}),
+                               shape(17, 20, 15, 18, 11, 5, 5, {.pad_h = 2, .pad_w = 1})}) {
+    SCOPED_TRACE(str(s));
+    constexpr float large = 30000;
+    const int64_t image = 1, channel = 3, row = 6, column = 9, taps = s.kh * s.kw;
+    std::vector<float> x(std::size_t(x_size(s))), dy(std::size_t(y_size(s))), w(std::size_t(w_size(s)));
+    x[std::size_t(((image * s.c + channel) * s.h + row) * s.w + column)] = large;
+    dy[std::size_t(((image * s.o + channel) * s.oh + row) * s.ow + column)] = large;
+    for (float& f : w) f = std::sin(3.7f * float(&f - w.data()));
+    std::vector<float> y(dy.size()), dx(x.size()), expected_y(dy.size()), expected_dx(x.size());
+    conv2d_forward_reference(s, x.data(), w.data(), static_cast<const float*>(nullptr), expected_y.data());
+    conv2d_backward_data_reference(s, dy.data(), w.data(), expected_dx.data());
+    // Whether the tile of 4 outputs at i, each from `kernel` inputs padded by `pad`, reads the input at `from`.
+    const auto reads = [](int64_t i, int64_t kernel, int64_t pad, int64_t from) {
+      const int64_t first = i / 4 * 4 - pad;
+      return first <= from && from < first + kernel + 3;
+    };
+    const auto check = [&](const std::vector<float>& got, const std::vector<float>& expected, int64_t channels,
+                           int64_t height, int64_t width, const auto& shares_tile, int64_t filter, int64_t step) {
+      for (int64_t i = 0; i < int64_t(got.size()); ++i) {
+        const int64_t plane = i / (height * width), c = plane % channels;
+        double bound = 0;
+        if (plane / channels == image && shares_tile(i / width % height, i % width)) {
+          for (int64_t t = 0; t < taps; ++t) bound += std::abs(w[std::size_t((filter + c * step) * taps + t)]);
+        }
+        ASSERT_NEAR(got[std::size_t(i)], expected[std::size_t(i)], cpu::winograd_error * large * bound) << "at " << i;
+      }
+    };
+    for_each_isa([&] {
+      ASSERT_TRUE(cpu::winograd_pays(s) || cpu::winograd5_pays(s) || cpu::isa() == cpu::Isa::baseline);
+      conv2d_forward(s, x.data(), w.data(), static_cast<const float*>(nullptr), y.data());
+      check(
+          y, expected_y, s.o, s.oh, s.ow,
+          [&](int64_t i, int64_t j) { return reads(i, s.kh, s.pad_h, row) && reads(j, s.kw, s.pad_w, column); },
+          channel, s.c);
+      conv2d_backward_data(s, dy.data(), w.data(), dx.data());
+      check(
+          dx, expected_dx, s.c, s.h, s.w,
+          [&](int64_t i, int64_t j) {
+            // 3 x 3: a convolution of dy; 5 x 5: what the tile of dy was read from.
+            if (s.kh == 3) return reads(i, 3, 2 - s.pad_h, row) && reads(j, 3, 2 - s.pad_w, column);
+            return reads(row, 5, s.pad_h, i) && reads(column, 5, s.pad_w, j);
+          },
+          channel * s.c, 1);
+    });
+  }
+}
+
 TEST(Conv2dWinograd, WhatIsNotFiniteStaysWhereItBelongs) {
   for (const Conv2dShape& s :
        {shape(2, 48, 12, 12, 48, 3, 3, {.pad_h = 1, .pad_w = 1}), shape(32, 16, 12, 12, 16, 5, 5)}) {

@@ -20,7 +20,6 @@
 #include <sys/mman.h>
 #endif
 #include <pthread.h>
-#pragma weak pthread_atfork  // before glibc 2.34 it is there with -pthread only
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TENET_SANITIZED 1
@@ -127,7 +126,10 @@ inline void release_large(state::ProcessLists& all) {
 /// The child of a fork() gets the lock in peace, and forgets the lists of threads that it does not have.
 TENET_COLD inline void survive_fork(state::ProcessLists& all) {
   all.survives_fork = true;
+#if defined(__GLIBC__) && __GLIBC__ == 2 && __GLIBC_MINOR__ < 34
+#pragma weak pthread_atfork  // there with -pthread only; where it always is, a weak one would lack in static programs
   if (!pthread_atfork) return;
+#endif
   pthread_atfork([] { state::process_lists.mutex.lock(); }, [] { state::process_lists.mutex.unlock(); },
                  [] {
                    auto& mine = state::thread_lists;

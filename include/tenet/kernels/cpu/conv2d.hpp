@@ -156,7 +156,7 @@ void conv2d_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw
     // Rows that are no multiple of a run waste lanes of the dots, and so do pixels apart.
     const bool ragged = s.ow % 8 != 0 || s.stride_w != 1 || is_pointwise(s);
     // Few pixels are hardly worth keeping lanes apart, which are to be added up for each weight.
-    const bool few = s.n * s.oh * s.ow <= 200;
+    const bool few = s.n * s.oh * s.ow <= 400;
     if (few || (is_wide(s) && ragged)) return conv2d_backward_weight_columns(s, x, dy, dw);
     conv2d_backward_weight_dots(s, x, dy, dw);
   } else {

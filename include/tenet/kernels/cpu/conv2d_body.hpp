@@ -24,7 +24,14 @@ using Run = typename RunOf<T>::type;
 template <class T, int... lane>
 TENET_KERNEL_TARGET TENET_ALWAYS_INLINE Vector<T> join(const Run<T>& a, const Run<T>& b,
                                                        std::integer_sequence<int, lane...>) {
+#if TENET_X86 && TENET_KERNEL_BYTES == 64 && !defined(__clang__) && !defined(TENET_WIDE_VECTORS_ON_AVX2)
+  // GCC would load both and shuffle them.
+  typedef double Half __attribute__((vector_size(32)));
+  typedef double Whole __attribute__((vector_size(64)));
+  return (Vector<T>)__builtin_ia32_insertf64x4_mask(__builtin_ia32_pd512_256pd((Half)a), (Half)b, 1, Whole{}, 255);
+#else
   return __builtin_shufflevector(a, b, lane...);
+#endif
 }
 
 template <class T, int part, int... lane>

@@ -18,6 +18,12 @@ inline bool is_pointwise(const Conv2dShape& s) {
 
 namespace detail {
 
+// What a tap reads for each pixel (i, j) of the output: pixel from + i * row_step + j * stride_w of the image, where
+// top <= i < bottom and left <= j < right; the others lie outside of it.
+struct TapColumn {
+  int64_t from, row_step, top, bottom, left, right;
+};
+
 // One image and channel group, and the part of it that a block of columns covers.
 struct ColumnBlock {
   const Conv2dShape& s;
@@ -25,19 +31,27 @@ struct ColumnBlock {
   int64_t first_row, rows;  // of the output
   int64_t pixels() const { return rows * s.ow; }
 
-  /// Calls f(column, row of the image or -1, first column of the image, begin, end) for each tap and row of the output,
-  /// whose pixels begin <= j < end lie inside the image.
+  /// Calls f(column) for each tap, in order.
   template <class F>
-  void each_row(F f) const {
-    for (int64_t t = first_tap; t < first_tap + taps; ++t) {
-      const int64_t c = t / (s.kh * s.kw), ky = t / s.kw % s.kh, kx = t % s.kw, x = kx * s.dil_w - s.pad_w;
-      const int64_t end = s.w > x ? std::min(s.ow, (s.w - x - 1) / s.stride_w + 1) : 0;
-      const int64_t begin = std::min(end, x < 0 ? (-x - 1) / s.stride_w + 1 : 0);
-      for (int64_t i = first_row; i < first_row + rows; ++i) {
-        const int64_t y = i * s.stride_h - s.pad_h + ky * s.dil_h;
-        f((t - first_tap) * pixels() + (i - first_row) * s.ow, y >= 0 && y < s.h ? c * s.h + y : -1, x, begin, end);
-      }
+  void each_column(F f) const {
+    int64_t c = first_tap / (s.kh * s.kw), ky = first_tap / s.kw % s.kh, kx = first_tap % s.kw;
+    for (int64_t t = 0; t < taps; ++t) {
+      const int64_t y = first_row * s.stride_h - s.pad_h + ky * s.dil_h, x = kx * s.dil_w - s.pad_w;
+      TapColumn column{(c * s.h + y) * s.w + x, s.stride_h * s.w, 0, 0, 0, 0};
+      inside(s.h, y, s.stride_h, rows, column.top, column.bottom);
+      inside(s.w, x, s.stride_w, s.ow, column.left, column.right);
+      f(column);
+      if (++kx < s.kw) continue;
+      kx = 0;
+      if (++ky == s.kh) ky = 0, ++c;
     }
+  }
+
+ private:
+  // The range of i with 0 <= start + i * stride < size, of those below `count`. Divides only where it is cut.
+  static void inside(int64_t size, int64_t start, int64_t stride, int64_t count, int64_t& begin, int64_t& end) {
+    end = start + (count - 1) * stride < size ? count : size > start ? (size - start - 1) / stride + 1 : 0;
+    begin = start < 0 ? std::min(end, (-start - 1) / stride + 1) : 0;
   }
 };
 
@@ -62,39 +76,49 @@ struct TakeEverySecond {
   }
 };
 
-// columns[taps, pixels] of one group's channels `in`; 0 outside the image.
+// One column of `rows` rows of `width` elements; 0 outside the image.
+template <class T>
+TENET_NOINLINE void gather_column(const TapColumn& tap, int64_t rows, int64_t width, int64_t stride, const T* in,
+                                  T* out) {
+  const int64_t n = tap.right - tap.left, count = tap.bottom - tap.top;
+  if (n < width || count < rows) std::fill_n(out, rows * width, T(0));
+  in += tap.from + tap.top * tap.row_step + tap.left * stride;
+  out += tap.top * width + tap.left;
+  if (stride == 1) {
+    for (int64_t i = 0; i < count; ++i) copy_row(n, in + i * tap.row_step, out + i * width);
+  } else if (stride == 2 && n > 0) {
+    for (int64_t i = 0; i < count; ++i) vectorized<TakeEverySecond<T>>(n, in + i * tap.row_step, out + i * width);
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = 0; j < n; ++j) out[i * width + j] = in[i * tap.row_step + j * stride];
+    }
+  }
+}
+
+// columns[taps, pixels] of one group's channels `in`.
 template <class T>
 TENET_NOINLINE void gather_columns(const ColumnBlock& block, const T* in, T* columns) {
-  const Conv2dShape& s = block.s;
-  block.each_row([&](int64_t at, int64_t row, int64_t x, int64_t begin, int64_t end) {
-    T* out = columns + at;
-    if (row < 0) begin = end = 0;
-    const T* from = in + row * s.w + x;
-    std::fill(out, out + begin, T(0));
-    if (s.stride_w == 1) {
-      copy_row(end - begin, from + begin, out + begin);
-    } else if (s.stride_w == 2 && begin < end) {
-      vectorized<TakeEverySecond<T>>(end - begin, from + 2 * begin, out + begin);
-    } else {
-      for (int64_t j = begin; j < end; ++j) out[j] = from[j * s.stride_w];
-    }
-    std::fill(out + end, out + s.ow, T(0));
+  block.each_column([&](const TapColumn& tap) {
+    gather_column(tap, block.rows, block.s.ow, block.s.stride_w, in, columns);
+    columns += block.pixels();
   });
 }
 
 // The way back: adds each column to the pixels that it was gathered from.
 template <class T>
 TENET_NOINLINE void scatter_columns(const ColumnBlock& block, const T* columns, T* out) {
-  const Conv2dShape& s = block.s;
-  block.each_row([&](int64_t at, int64_t row, int64_t x, int64_t begin, int64_t end) {
-    if (row < 0) return;
-    const T* from = columns + at;
-    T* to = out + row * s.w + x;
-    if (s.stride_w == 1) {
-      for (int64_t j = begin; j < end; ++j) to[j] += from[j];
-    } else {
-      for (int64_t j = begin; j < end; ++j) to[j * s.stride_w] += from[j];
+  const int64_t width = block.s.ow, stride = block.s.stride_w;
+  block.each_column([&](const TapColumn& tap) {
+    for (int64_t i = tap.top; i < tap.bottom; ++i) {
+      const T* const from = columns + i * width;
+      T* const to = out + tap.from + i * tap.row_step;
+      if (stride == 1) {
+        for (int64_t j = tap.left; j < tap.right; ++j) to[j] += from[j];
+      } else {
+        for (int64_t j = tap.left; j < tap.right; ++j) to[j * stride] += from[j];
+      }
     }
+    columns += block.pixels();
   });
 }
 

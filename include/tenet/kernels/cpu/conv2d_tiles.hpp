@@ -105,13 +105,12 @@ TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T
   const ConvPlan plan = conv_plan(s, kernels.run, tile_runs, s.oh);
   const int64_t in_group = s.c / s.groups, out_group = s.o / s.groups, in_plane = s.h * s.w, taps = s.kh * s.kw;
   const int64_t strip = kernels.heights.strip(in_group), strips = (in_group + strip - 1) / strip;
-  const int64_t strip_size = panel_size(gemm_kernels<T>(), out_group, strip);
-  // Weights as [group][tap][strip][out channel][in channel].
-  T* const weights = scratch<T>(Scratch::conv_weights, s.groups * taps * strips * strip_size);
-  parallel_for(s.groups * taps, (int64_t{1} << 15) / (out_group * in_group) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from = w + i / taps * out_group * plan.taps + i % taps;
-      pack_panels<T>(gemm_kernels<T>(), out_group, in_group, {from, plan.taps, taps}, weights + i * strips * strip_size,
+  const int64_t strip_size = panel_size(gemm_kernels<T>(), taps, strip);
+  // Weights as [out channel][strip][tap][in channel].
+  T* const weights = scratch<T>(Scratch::conv_weights, s.o * strips * strip_size);
+  parallel_for(s.o, (int64_t{1} << 15) / (in_group * taps) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      pack_panels<T>(gemm_kernels<T>(), taps, in_group, {w + o * plan.taps, 1, taps}, weights + o * strips * strip_size,
                      strip);
     }
   });
@@ -138,7 +137,7 @@ TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T
         std::fill_n(sums, rows * plan.image.plane, T(0));
         ConvTiles<T> t{};
         t.taps = out_group;
-        t.weights_step = strip;
+        t.weights_step = strips * strip_size;
         t.image = from + (image * s.o + g * out_group) * plan.output.plane;
         t.offsets = channel_at;
         t.tiles = plan.runs / tile_runs;
@@ -152,7 +151,7 @@ TENET_NOINLINE void conv2d_backward_data_tiles(const Conv2dShape& shape, const T
         for (int64_t tap = 0; tap < taps; ++tap) {
           for (int64_t row = 0; row < rows;) {
             const int64_t height = kernels.heights.fit(rows - row);
-            t.weights = weights + ((g * taps + tap) * strips + i) * strip_size + row;
+            t.weights = weights + (g * out_group * strips + i) * strip_size + tap * strip + row;
             t.out = sums + row * plan.image.plane + plan.tap_at[tap];
             kernels.tiles[height - 1](t);
             row += height;

@@ -6,6 +6,7 @@
 
 #include <tenet/core/parallel.hpp>
 #include <tenet/kernels/cpu/gemm_pack.hpp>
+#include <tenet/kernels/cpu/vectorize.hpp>
 #include <tenet/kernels/cpu/workspace.hpp>
 
 #include <algorithm>
@@ -98,6 +99,28 @@ void gemm_rows(const GemmProblem<A, B, T>& g, const Kernels& kernels) {
   });
 }
 
+template <class T>
+struct OuterProduct {
+  static constexpr Isa widest = Isa::avx2;
+  TENET_ALWAYS_INLINE static void run(int64_t m, int64_t n, const T* a, int64_t a_step, const T* b, T* c,
+                                      int64_t c_row) {
+    for (int64_t i = 0; i < m; ++i, a += a_step, c += c_row) {
+      const T scale = *a;
+      TENET_LOOP
+      for (int64_t j = 0; j < n; ++j) c[j] = scale * b[j];
+    }
+  }
+};
+
+/// A single product for each element: what takes time is to write C, and row after row takes the least.
+template <class T>
+void gemm_outer(const GemmProblem<T>& g) {
+  parallel_for(g.m, (int64_t{1} << 15) / g.n + 1, [&](int64_t begin, int64_t end) {
+    vectorized<OuterProduct<T>>(end - begin, g.n, g.a.at(begin, 0).data, g.a.row_stride, g.b.data,
+                                g.c + begin * g.c_row, g.c_row);
+  });
+}
+
 /// How the tiles cover C, and what is packed although it could be read in place.
 struct Tiling {
   int64_t strip, width;
@@ -182,6 +205,8 @@ TENET_NOINLINE void gemm_vector(GemmProblem<T> g) {
     if (g.n < g.m) g = g.transposed();
     if (g.k >= 2 * w && g.a.col_stride == 1 && g.b.row_stride == 1) return gemm_dots(g, kernels);
     if (g.m < 4 && g.b.col_stride == 1) return gemm_rows(g, kernels);
+  } else if (g.k == 1 && g.n >= 32 && g.b.col_stride == 1 && !g.accumulate && !g.row_bias && !g.col_bias) {
+    return gemm_outer(g);
   } else if (gemm_cost(g.transposed(), w) < gemm_cost(g, w)) {
     g = g.transposed();
   }

@@ -92,14 +92,13 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<SA, SB, unit_sum
   using T = unit_sum_t<A>;
   constexpr int w = lanes<T>, deep = w * unit_depth<A>;
   constexpr bool raised = is_raised<A, SA>, whole_only = !std::is_same_v<A, SA>;
+  constexpr int rows = raised ? M + 1 : M;  // the last is what raised elements have too much
   static_assert(M * N <= 12);
-  Vector<T> sum[M][N];
-  [[maybe_unused]] Vector<T> excess[N];
+  Vector<T> sum[rows][N];
+#pragma GCC unroll 5
+  for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 8
-  for (int j = 0; j < N; ++j) {
-#pragma GCC unroll 4
-    for (int i = 0; i < M; ++i) sum[i][j] = Vector<T>{};
-    if constexpr (raised) excess[j] = Vector<T>{};
+    for (int j = 0; j < N; ++j) sum[i][j] = Vector<T>{};
   }
   const SA* a = t.a;
   const SB* b = t.b;
@@ -110,16 +109,20 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<SA, SB, unit_sum
   for (;;) {
 #pragma GCC unroll 1
     for (int64_t p = 0; p < vectors; ++p) {
-      Vector<unit_lane_t<A>> u[M];
-#pragma GCC unroll 4
-      for (int i = 0; i < M; ++i) u[i] = load_units<A>(a + i * a_row);
+      Vector<unit_lane_t<B>> v[N];
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) {
-        Vector<unit_lane_t<B>> v = load_units<B>(b + j * b_row);
-        hold<unit_lane_t<B>>(v);
-#pragma GCC unroll 4
-        for (int i = 0; i < M; ++i) add_products<A, B>(sum[i][j], u[i], v);
-        if constexpr (raised) add_products<A, B>(excess[j], Vector<T>{} + 0x80808080u, v);
+        v[j] = load_units<B>(b + j * b_row);
+        hold<unit_lane_t<B>>(v[j]);
+      }
+#pragma GCC unroll 5
+      for (int i = 0; i < rows; ++i) {
+        Vector<unit_lane_t<A>> u;
+        if constexpr (raised) u = Vector<T>{} + 0x80808080u;
+        if (i < M) u = load_units<A>(a + i * a_row);
+        hold<unit_lane_t<A>>(u);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) add_products<A, B>(sum[i][j], u, v[j]);
       }
       a += deep;
       b += deep;
@@ -148,7 +151,7 @@ TENET_KERNEL_TARGET TENET_NOINLINE void gemm_dot(const GemmTile<SA, SB, unit_sum
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      if constexpr (raised) sum[i][j] -= excess[j];
+      if constexpr (raised) sum[i][j] -= sum[M][j];
       store(vectors_of_sums + (i * N + j) * w, sum[i][j]);
     }
   }
