@@ -61,7 +61,7 @@ void record_pass(const Tensor<T>& y, const std::vector<AnyTensor>& inputs, std::
   std::vector<TensorImpl*> impls;
   for (const AnyTensor& t : inputs) bridged.push_back(as_input<T>(t));
   for (const AnyTensor& t : bridged) impls.push_back(t.impl());
-  autograd::Context ctx(impls.data(), int(impls.size()));
+  autograd::Context ctx(Name::name, impls.data(), int(impls.size()));
   if (!ctx.recording()) return;
   // The node keeps tensors: one whose memory is the pass owns it.
   StorageRef owner = borrow_storage(
