@@ -54,7 +54,7 @@ TEST(MaxPool2d, OfBytes) {
     std::vector<uint8_t> x(std::size_t(s.planes * s.h * s.w)), y(std::size_t(s.planes * s.oh * s.ow));
     std::vector<float> same(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = uint8_t(i * i * 37 + i), same[i] = x[i];
-    cpu::max_pool2d_forward(s, x.data(), y.data(), static_cast<uint8_t*>(nullptr));
+    cpu::max_pool2d_forward(s, x.data(), y.data(), nullptr);
     const std::vector<float> expected = pool(s, same).y;
     for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(float(y[i]), expected[i]) << i << " of width " << s.w;
   }
@@ -123,25 +123,27 @@ TEST(MaxPool2d, TakesAnyGeometry) {
 }
 
 TEST(MaxPool2d, TwoByTwoIsTheSameOnEveryInstructionSet) {
-  // Taps of int32 take the plain loop.
+  // double takes the plain loop.
   const cpu::Isa best = cpu::isa();
   for (const cpu::Isa isa : {cpu::Isa::baseline, cpu::Isa::avx2, cpu::Isa::avx512}) {
     cpu::set_isa(isa);
     for (int64_t w = 2; w < 44; ++w)
       for (const int64_t h : {2, 5}) {
         const auto s = pool_shape(3, h, w, 2, 2, 2);
-        std::vector<float> x(std::size_t(s.planes * h * w)), dx(x.size());
+        std::vector<float> x(std::size_t(s.planes * h * w));
         const float values[] = {0, 1, nan, -infinity, 1, -0.f, 2, infinity, -3, 0, 2};
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = values[i * i % 11];
         const Pooled fast = pool(s, x);
-        std::vector<float> y(fast.y.size()), dy(y.size(), 1.f), alone(y.size());
-        std::vector<int32_t> tap(y.size());
-        cpu::max_pool2d_forward(s, x.data(), y.data(), tap.data());
+        const std::vector<double> wide(x.begin(), x.end());
+        std::vector<double> wide_y(fast.y.size()), dy(wide_y.size(), 1.0), dx(x.size());
+        std::vector<uint8_t> tap(wide_y.size());
+        cpu::max_pool2d_forward(s, wide.data(), wide_y.data(), tap.data());
         cpu::max_pool2d_backward(s, dy.data(), tap.data(), dx.data());
+        std::vector<float> y(wide_y.begin(), wide_y.end()), alone(y.size());
         ASSERT_EQ(std::memcmp(y.data(), fast.y.data(), y.size() * sizeof(float)), 0) << "width " << w;
-        ASSERT_TRUE(std::equal(tap.begin(), tap.end(), fast.tap.begin()));
-        ASSERT_EQ(fast.dx, dx);
-        cpu::max_pool2d_forward(s, x.data(), alone.data(), static_cast<uint8_t*>(nullptr));
+        ASSERT_EQ(tap, fast.tap);
+        ASSERT_TRUE(std::equal(dx.begin(), dx.end(), fast.dx.begin()));
+        cpu::max_pool2d_forward(s, x.data(), alone.data(), nullptr);
         ASSERT_EQ(std::memcmp(y.data(), alone.data(), y.size() * sizeof(float)), 0);
       }
   }

@@ -8,13 +8,21 @@
 namespace tenet {
 namespace {
 
+float* const no_state = nullptr;
+
+template <class T, class C = cpu::compute_t<T>>
+cpu::UpdateArrays arrays(std::int64_t n, T* p, const T* grad, C* first = nullptr, C* second = nullptr,
+                         C* third = nullptr, C* master = nullptr) {
+  return {.dtype = dtype_of<T>, .n = n, .p = p, .grad = grad, .states = {first, second, third}, .master = master};
+}
+
 // One parameter through several steps, the same gradient each time unless given.
 std::vector<double> sgd(cpu::SgdStep step, double p, const std::vector<double>& gradients) {
   std::vector<double> path;
   double buffer = std::nan("");  // not to be read at the first step
   step.first = true;
   for (const double g : gradients) {
-    cpu::sgd_update(step, int64_t{1}, &p, &g, step.momentum != 0 ? &buffer : nullptr);
+    cpu::sgd_update(step, arrays(1, &p, &g, step.momentum != 0 ? &buffer : nullptr));
     step.first = false;
     path.push_back(p);
   }
@@ -28,7 +36,7 @@ std::vector<double> adam(cpu::AdamStep step, double p, const std::vector<double>
     ++t;
     step.correction1 = 1 - std::pow(step.beta1, t);
     step.correction2 = 1 - std::pow(step.beta2, t);
-    cpu::adam_update(step, int64_t{1}, &p, &g, &mean, &square, amsgrad ? &most : nullptr);
+    cpu::adam_update(step, arrays(1, &p, &g, &mean, &square, amsgrad ? &most : nullptr));
     path.push_back(p);
   }
   return path;
@@ -91,18 +99,18 @@ TEST(Updates, AreTheSameForAnyLengthInstructionSetAndNumberOfThreads) {
       cpu::set_isa(isa);
       set_num_threads(t);
       std::vector<float> p = p0, m = m0, v = v0, most = v0;
-      cpu::sgd_update(sgd, n, p.data(), g.data(), m.data());
+      cpu::sgd_update(sgd, arrays(n, p.data(), g.data(), m.data()));
       if (expected_sgd.empty()) expected_sgd = p;
       EXPECT_EQ(std::memcmp(p.data(), expected_sgd.data(), size * sizeof(float)), 0);
       p = p0;
-      cpu::adam_update(adam, n, p.data(), g.data(), m.data(), v.data(), most.data());
+      cpu::adam_update(adam, arrays(n, p.data(), g.data(), m.data(), v.data(), most.data()));
       if (expected_adam.empty()) expected_adam = p;
       EXPECT_EQ(std::memcmp(p.data(), expected_adam.data(), size * sizeof(float)), 0);
       for (const std::size_t at : {std::size_t(1), std::size_t(68), size - 5}) {
         const int64_t few = std::min<int64_t>(n - int64_t(at), 70);
         p = p0;
         m = m0;
-        cpu::sgd_update(sgd, few, p.data() + at, g.data() + at, m.data() + at);
+        cpu::sgd_update(sgd, arrays(few, p.data() + at, g.data() + at, m.data() + at));
         EXPECT_EQ(std::memcmp(p.data() + at, expected_sgd.data() + at, std::size_t(few) * sizeof(float)), 0);
         EXPECT_EQ(p[at - 1], p0[at - 1]);
       }
@@ -115,24 +123,25 @@ TEST(Updates, ChangeTheMastersOfHalves) {
   const int64_t n = 1000;
   std::vector<bfloat16> p(1000, bfloat16(1.f)), g(1000, bfloat16(0.5f));
   std::vector<float> master(1000, 0.f), m(1000, 0.f), v = m;
-  cpu::sgd_update({.lr = 0.5}, n, p.data(), g.data(), nullptr, master.data());
+  cpu::sgd_update({.lr = 0.5}, arrays(n, p.data(), g.data(), no_state, no_state, no_state, master.data()));
   EXPECT_EQ(float(p[0]), 0.75f);
   EXPECT_EQ(float(p[999]), 0.75f);
-  cpu::adam_update({.lr = 0.25, .correction1 = 0.1, .correction2 = 0.001}, n, p.data(), g.data(), m.data(), v.data(),
-                   nullptr, master.data());
+  cpu::adam_update({.lr = 0.25, .correction1 = 0.1, .correction2 = 0.001},
+                   arrays(n, p.data(), g.data(), m.data(), v.data(), no_state, master.data()));
   EXPECT_EQ(float(p[999]), 0.5f);
   EXPECT_NEAR(m[999], 0.05f, 1e-6f);
   EXPECT_NEAR(master[999], 0.5f, 1e-6f);
   // 0.5 + 2^-10 is no bfloat16; four of them are.
   std::fill(g.begin(), g.end(), bfloat16(-1.f));
   std::fill(master.begin(), master.end(), 0.5f);
-  for (int i = 0; i < 3; ++i) cpu::sgd_update({.lr = 0x1p-10}, n, p.data(), g.data(), nullptr, master.data());
+  for (int i = 0; i < 3; ++i)
+    cpu::sgd_update({.lr = 0x1p-10}, arrays(n, p.data(), g.data(), no_state, no_state, no_state, master.data()));
   EXPECT_EQ(master[700], 0.5f + 3 * 0x1p-10f);
-  cpu::sgd_update({.lr = 0x1p-10}, n, p.data(), g.data(), nullptr, master.data());
+  cpu::sgd_update({.lr = 0x1p-10}, arrays(n, p.data(), g.data(), no_state, no_state, no_state, master.data()));
   EXPECT_EQ(float(p[700]), 0.5f + 0x1p-8f);
   // Who changes a parameter changes its master.
   p[700] = bfloat16(2.f);
-  cpu::sgd_update({.lr = 0x1p-10}, n, p.data(), g.data(), nullptr, master.data());
+  cpu::sgd_update({.lr = 0x1p-10}, arrays(n, p.data(), g.data(), no_state, no_state, no_state, master.data()));
   EXPECT_EQ(master[700], 2 + 0x1p-10f);
   EXPECT_EQ(master[701], 0.5f + 5 * 0x1p-10f);
   cpu::add_into(n, p.data(), g.data());

@@ -158,15 +158,26 @@ TENET_NOINLINE inline void destroy_node(GraphNode* g) {
 [[noreturn]] TENET_COLD inline void throw_stale_view(const char* op) {
   throw Error(text({op, ": this view was made before its base was changed in place; make the view anew"}));
 }
+[[noreturn]] TENET_COLD inline void throw_devices(const char* op, Device a, Device b) {
+  throw DeviceError(text({op, ": expected tensors on one device, got ", a, " and ", b}));
+}
 
 /// What an operation's forward says about its backward. While nothing is recorded it does nothing.
 class Context {
  public:
-  /// `op` names the operation. Throws Error if an input is a view of memory that has changed in place since.
-  Context(const char* op, TensorImpl* const* inputs, int count) : inputs_(inputs), count_(count) {
-    if (!state::grad_enabled) return;
+  /// Throws DeviceError naming `op` unless the inputs, some of which may be null, are on one device, and Error if one is
+  /// a view of memory that has changed in place since and a node will be made.
+  TENET_NOINLINE Context(const char* op, TensorImpl* const* inputs, int count) : inputs_(inputs), count_(count) {
+    const bool grad_enabled = state::grad_enabled;
+    const TensorImpl* first = nullptr;
     for (int i = 0; i < count; ++i) {
-      if (inputs[i] && (inputs[i]->requires_grad || inputs[i]->node)) recording_ = true;
+      const TensorImpl* in = inputs[i];
+      if (!in) continue;
+      if (!first) first = in;
+      else if (!(in->storage->device == first->storage->device)) {
+        throw_devices(op, first->storage->device, in->storage->device);
+      }
+      if (grad_enabled && (in->requires_grad || in->node)) recording_ = true;
     }
     if (recording_) check_views(op);
   }
@@ -184,9 +195,7 @@ class Context {
   /// Keeps `t` for backward, there kept<T>(k) with k counting the calls; an undefined tensor unless `needed`.
   /// Keep inputs before the output is computed: what is kept is not reused for it.
   void keep(const AnyTensor& t, bool needed = true) {
-    if (!recording_) return;
-    kept_[kept_count_] = needed ? ImplRef::share(t.impl()).release() : nullptr;
-    versions_[kept_count_++] = needed && t ? t.version() : 0;
+    if (recording_) keep_impl(needed ? t.impl() : nullptr);
   }
   /// Keeps the output: its memory, not the tensor, so that there is no cycle. Backward sees it as output<T>().
   void keep_output() { keeps_output_ = true; }
@@ -212,6 +221,10 @@ class Context {
       const TensorImpl* in = inputs_[i];
       if (in && in->is_view && in->seen_changes != in->storage->recorded_changes) throw_stale_view(op);
     }
+  }
+  TENET_NOINLINE void keep_impl(TensorImpl* t) {
+    kept_[kept_count_] = ImplRef::share(t).release();
+    versions_[kept_count_++] = t ? t->storage->version : 0;
   }
   TENET_COLD void drop_kept() {
     for (int i = 0; i < kept_count_; ++i) ImplRef::adopt(kept_[i]);

@@ -99,25 +99,34 @@ class FirstException {
 };
 #endif
 
-TENET_NOINLINE inline void run_pieces(std::int64_t pieces, void (*piece)(void*, std::int64_t), void* context) {
+using PieceFunction = void (*)(const void* body, std::int64_t begin, std::int64_t end);
+
+// parallel_for without the type of its body. One place calls the body, so that it is compiled once.
+TENET_NOINLINE inline void run_pieces(std::int64_t n, std::int64_t grain, PieceFunction run, const void* body) {
+  if (n <= 0) return;
+  if (grain < 1) grain = 1;
+  const auto piece = [=](std::int64_t begin) { run(body, begin, n - begin < grain ? n : begin + grain); };
+  const std::int64_t pieces = (n - 1) / grain + 1;
 #if TENET_OPENMP
-  const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
-  if (team > 1 && may_fork_team()) {
-    FirstException first;
-    state::team_awake = true;
+  if (pieces > 1) {
+    const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
+    if (team > 1 && may_fork_team()) {
+      FirstException first;
+      state::team_awake = true;
 #pragma omp parallel for schedule(static) num_threads(int(team))
-    for (std::int64_t i = 0; i < pieces; ++i) {
-      try {
-        piece(context, i);
-      } catch (...) {
-        first.capture();
+      for (std::int64_t i = 0; i < pieces; ++i) {
+        try {
+          piece(i * grain);
+        } catch (...) {
+          first.capture();
+        }
       }
+      first.rethrow();
+      return;
     }
-    first.rethrow();
-    return;
   }
 #endif
-  for (std::int64_t i = 0; i < pieces; ++i) piece(context, i);
+  for (std::int64_t i = 0; i < pieces; ++i) piece(i * grain);
 }
 
 /// Ends the threads of this thread's team, if it has worked since: they would wait for the next operation by spinning,
@@ -134,20 +143,9 @@ inline void rest_team() {
 /// on any thread. The pieces depend on n and grain only. An exception of a piece is rethrown here.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
-  if (n <= 0) return;
-  if (grain < 1) grain = 1;
-  if (n <= grain) return body(std::int64_t{0}, n);
-  struct Context {
-    const Body& body;
-    std::int64_t n, grain;
-  } context{body, n, grain};
-  detail::run_pieces((n - 1) / grain + 1,
-                     [](void* p, std::int64_t i) {
-                       auto& c = *static_cast<Context*>(p);
-                       const std::int64_t begin = i * c.grain;
-                       c.body(begin, c.n - begin < c.grain ? c.n : begin + c.grain);
-                     },
-                     &context);
+  detail::run_pieces(
+      n, grain, [](const void* p, std::int64_t begin, std::int64_t end) { (*static_cast<const Body*>(p))(begin, end); },
+      &body);
 }
 
 }  // namespace TENET_CONFIG

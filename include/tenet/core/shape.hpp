@@ -16,7 +16,7 @@ inline constexpr int max_rank = 8;
 class Dims {
  public:
   TENET_TAG Dims() = default;
-  TENET_TAG Dims(std::initializer_list<std::int64_t> values) {
+  TENET_TAG TENET_NOINLINE Dims(std::initializer_list<std::int64_t> values) {
     for (std::int64_t v : values) push_back(v);
   }
 
@@ -93,7 +93,7 @@ class Shape : public Dims {
   }
 
  private:
-  TENET_TAG void check() const {
+  TENET_TAG TENET_NOINLINE void check() const {
     // The product of the non-zero sizes must fit too: strides are made of it.
     std::int64_t n = 1;
     for (std::int64_t s : *this)
@@ -111,7 +111,7 @@ using Strides = Dims;
 inline namespace TENET_CONFIG {
 
 /// Strides, in elements, of a row-major tensor without gaps.
-inline Strides contiguous_strides(const Shape& shape) {
+TENET_NOINLINE inline Strides contiguous_strides(const Shape& shape) {
   Strides strides = shape;
   std::int64_t step = 1;
   for (int i = shape.size(); i-- > 0;) {
@@ -123,7 +123,7 @@ inline Strides contiguous_strides(const Shape& shape) {
 
 /// Whether the elements lie row-major without gaps (dimensions of size 1 do not count, nor does any when
 /// there is no element).
-inline bool is_contiguous(const Shape& shape, const Strides& strides) {
+TENET_NOINLINE inline bool is_contiguous(const Shape& shape, const Strides& strides) {
   if (shape.contains(0)) return true;
   std::int64_t step = 1;
   for (int i = shape.size(); i-- > 0;) {
@@ -135,7 +135,7 @@ inline bool is_contiguous(const Shape& shape, const Strides& strides) {
 
 /// Dimension `dim` of `rank`, counted from the end when negative; throws IndexError naming `op`.
 /// A scalar accepts 0 and -1, as in PyTorch.
-inline int wrap_dim(const char* op, std::int64_t dim, int rank) {
+TENET_NOINLINE inline int wrap_dim(const char* op, std::int64_t dim, int rank) {
   const int n = rank ? rank : 1;
   if (dim < -n || dim >= n) {
     throw IndexError(text({op, ": expected a dimension in [", -n, ", ", n - 1, "], got ", dim}));
@@ -144,7 +144,7 @@ inline int wrap_dim(const char* op, std::int64_t dim, int rank) {
 }
 
 /// The shape both broadcast to (NumPy's rules); throws ShapeError naming `op` if there is none.
-inline Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
+TENET_NOINLINE inline Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   if (a == b) return a;
   const int rank = a.size() > b.size() ? a.size() : b.size();
   Dims out;
@@ -160,7 +160,7 @@ inline Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
 }
 
 /// Strides that make a tensor of `shape` look like `target`, which it must broadcast to.
-inline Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target) {
+TENET_NOINLINE inline Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& target) {
   Strides out;
   for (int i = 0; i < target.size(); ++i) {
     const int j = i - (target.size() - shape.size());

@@ -3,10 +3,12 @@
 // An operation is a struct in namespace op, out of the way of a user's own names:
 //   struct Mul {
 //     static constexpr const char* name = "mul";
-//     template <class A, class B> static tensor_t<A> forward(Context& ctx, A&& a, B&& b);   // checks and computes
+//     template <class T> static Tensor<T> forward(Context& ctx, const Tensor<T>& a, const Tensor<T>& b);
 //     template <class T> static void backward(Grad grad, const Tensor<T>& g);               // written with operations
 //   };
-// `forward` tells `ctx` what backward needs before it computes. Without a `backward` nothing is recorded.
+// `forward` checks, and tells `ctx` what backward needs before it computes. Without a `backward` nothing is recorded.
+// With `static constexpr bool reuses = true` its forward gets temporaries as such (see reuse_or_empty); else all inputs
+// are constant, and one function serves every call.
 // Options are one plain struct after the tensors; backward reads them as grad.options<O>().
 // A family's header includes ops/grad_math.hpp, the engine's arithmetic, which brings this file with it.
 #pragma once
@@ -78,20 +80,6 @@ struct gradient_element<End> {
   using type = void;
 };
 
-TENET_NOINLINE inline void throw_devices(const char* op, Device a, Device b) {
-  throw DeviceError(text({op, ": expected tensors on one device, got ", a, " and ", b}));
-}
-inline void check_devices(const char* op, TensorImpl* const* in, int n) {
-  const TensorImpl* first = nullptr;
-  for (int i = 0; i < n; ++i) {
-    if (!in[i]) continue;
-    if (!first) first = in[i];
-    else if (!(in[i]->storage->device == first->storage->device)) {
-      throw_devices(op, first->storage->device, in[i]->storage->device);
-    }
-  }
-}
-
 template <class Op, class T>
 void run_backward(autograd::Node& n, AnyTensor&& g, AnyTensor* out) {
   Op::backward(Grad(n, out), static_cast<Tensor<T>&&>(g));  // a handle has no members of its own
@@ -122,21 +110,26 @@ void record(TensorImpl* y, Context& ctx, const autograd::NodeType& type, const A
   autograd::record(type, y, ctx, options, bytes);
 }
 
+template <class Op, class... Args>
+auto run(Args&&... args) {
+  const Inputs<std::remove_cvref_t<Args>...> in(args...);
+  Context ctx(Op::name, in.data(), in.count());
+  auto y = Op::forward(ctx, std::forward<Args>(args)...);
+  using T = element_t<decltype(y)>;
+  using In = typename gradient_element<std::remove_cvref_t<Args>..., End>::type;
+  if constexpr (Differentiable<Op, T> && !std::is_void_v<In>) {
+    if (ctx.recording()) record<Op>(y.impl(), ctx, node_type<Op, T, In>, args...);
+  }
+  return y;
+}
+
 }  // namespace detail
 
 /// Runs operation `Op`: checks the devices, computes, and records the node that backward() will find.
 template <class Op, class... Args>
-auto apply(Args&&... args) {
-  const detail::Inputs<std::remove_cvref_t<Args>...> in(args...);
-  detail::check_devices(Op::name, in.data(), in.count());
-  Context ctx(Op::name, in.data(), in.count());
-  auto y = Op::forward(ctx, std::forward<Args>(args)...);
-  using T = element_t<decltype(y)>;
-  using In = typename detail::gradient_element<std::remove_cvref_t<Args>..., detail::End>::type;
-  if constexpr (detail::Differentiable<Op, T> && !std::is_void_v<In>) {
-    if (ctx.recording()) detail::record<Op>(y.impl(), ctx, detail::node_type<Op, T, In>, args...);
-  }
-  return y;
+TENET_ALWAYS_INLINE auto apply(Args&&... args) {
+  if constexpr (requires { requires Op::reuses; }) return detail::run<Op>(std::forward<Args>(args)...);
+  else return detail::run<Op>(std::as_const(args)...);
 }
 
 /// Memory for an output of `shape` that may be that of `x`: taken over if x is a temporary that nothing else

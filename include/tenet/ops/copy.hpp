@@ -36,12 +36,17 @@ tensor_t<X> contiguous(const X& x) {
 }
 
 /// contiguous(x) for a kernel to read: never recorded.
+TENET_NOINLINE inline AnyTensor packed(const AnyTensor& x) {
+  if (x.is_contiguous()) return x;
+  AnyTensor y(make_impl(x.shape(), x.dtype()));
+  cpu::detail::copy_units(x.dim(), x.shape().data(), std::int64_t(item_size(x.dtype())),
+                          static_cast<char*>(y.data_ptr()), y.strides().data(), static_cast<const char*>(x.data_ptr()),
+                          x.strides().data());
+  return y;
+}
 template <class T>
 Tensor<T> packed(const Tensor<T>& x) {
-  if (x.is_contiguous()) return x;
-  Tensor<T> y = empty<T>(x.shape());
-  cpu::copy<T, T>(x.dim(), x.shape().data(), target(y), source(x));
-  return y;
+  return Tensor<T>(packed(static_cast<const AnyTensor&>(x)).ref());
 }
 
 /// `x` with elements converted to U; `x` itself if they are. Rounds to the nearest; floating to integer cuts

@@ -12,6 +12,7 @@ namespace op {
 /// x * scale where the mask is true, 0 elsewhere.
 struct MaskScale {
   static constexpr const char* name = "dropout";
+  static constexpr bool reuses = true;
   double scale;
   template <class T>
   TENET_ALWAYS_INLINE T operator()(T x, bool keep) const {

@@ -110,6 +110,7 @@ struct Gather {
 /// x plus `src` at the elements that `index`, of its shape, names.
 struct ScatterAdd {
   static constexpr const char* name = "scatter_add";
+  static constexpr bool reuses = true;
   template <class X, class T>
   static Tensor<T> forward(Context& ctx, X&& x, const detail::Index& index, const Tensor<T>& src, detail::Along along) {
     detail::check_index(index, x.shape(), along);
@@ -140,6 +141,7 @@ struct ScatterAdd {
 /// x with `src` in place of the elements that `index`, of its shape, names.
 struct Scatter {
   static constexpr const char* name = "scatter";
+  static constexpr bool reuses = true;
   template <class X, class T>
   static Tensor<T> forward(Context& ctx, X&& x, const detail::Index& index, const Tensor<T>& src, detail::Along along) {
     detail::check_index(index, x.shape(), along);

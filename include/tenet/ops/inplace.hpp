@@ -64,10 +64,9 @@ void apply_inplace(const Tensor<T>& x, const Tensor<T>& other) {
     throw ShapeError(text({Op::name, "_: shape ", other.shape(), " does not broadcast to ", x.shape()}));
   }
   const detail::Inputs<Tensor<T>, Tensor<T>> in(x, other);
-  detail::check_devices(Op::name, in.data(), in.count());
+  Context ctx(Op::name, in.data(), in.count());
   detail::check_writable(Op::name, *x.impl());
   detail::check_overlap(Op::name, *x.impl(), *other.impl());
-  Context ctx(Op::name, in.data(), in.count());
   detail::check_recordable(Op::name, *x.impl(), ctx.recording());
   Op::keep(ctx, x, other);
   detail::save_kept(ctx, x);

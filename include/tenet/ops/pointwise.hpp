@@ -133,6 +133,7 @@ struct PointwiseGrad2 {
 template <class Op>
 struct PointwiseGrad {
   static constexpr const char* name = "pointwise_grad";
+  static constexpr bool reuses = true;
   template <class G, class T>
   static Tensor<T> forward(Context& ctx, G&& g, const Tensor<T>& k, Op op) {
     ctx.keep(g, ctx.wants(1));
@@ -153,6 +154,7 @@ struct PointwiseGrad {
 /// Base of unary operations; see the top of this file.
 template <class Self>
 struct UnaryOp {
+  static constexpr bool reuses = true;
   template <class X>
   static void keep(Context& ctx, const X& x) {
     if constexpr (Self::keeps == Keeps::input) ctx.keep(x);
@@ -182,6 +184,7 @@ struct UnaryOp {
 /// Base of binary operations. `Result<T>` is the output's element type: T, or bool for comparisons.
 template <class Self>
 struct BinaryOp {
+  static constexpr bool reuses = true;
   template <class T>
   using Result = T;
 

@@ -20,7 +20,7 @@ inline namespace TENET_CONFIG {
 
 namespace detail {
 
-/// Where in its window each winner stands: a byte each, or four where windows have more than 256 elements.
+/// Where in its window each winner stands: cpu::tap_size() bytes each.
 using Taps = Tensor<std::uint8_t>;
 
 /// The geometry of a pooling of [n, c, h, w], all of it checked when it was made.
@@ -29,15 +29,7 @@ struct MaxPool2dGeometry {
   cpu::Pool2dShape s;
   Shape input() const { return {n, c, s.h, s.w}; }
   Shape output() const { return {n, c, s.oh, s.ow}; }
-  bool small() const { return s.kh * s.kw <= 256; }
-  Taps make_taps() const { return empty<std::uint8_t>({output().numel() * (small() ? 1 : 4)}); }
-  /// f(address of the taps, or null); the pointer's type tells how large they are.
-  template <class F>
-  void with_taps(const Taps& taps, F f) const {
-    std::uint8_t* p = taps ? taps.data() : nullptr;
-    if (small()) f(p);
-    else f(reinterpret_cast<std::int32_t*>(p));
-  }
+  Taps make_taps() const { return empty<std::uint8_t>({output().numel() * cpu::tap_size(s)}); }
 };
 
 inline MaxPool2dGeometry max_pool2d_geometry(const Shape& x, MaxPool2dOptions o) {
@@ -81,8 +73,7 @@ struct MaxPool2dScatter {
                            const detail::MaxPool2dGeometry& geometry) {
     ctx.keep(taps);
     Tensor<T> dx = empty<T>(geometry.input());
-    geometry.with_taps(
-        taps, [&](const auto* tap) { cpu::max_pool2d_backward(geometry.s, packed(g).data(), tap, dx.data()); });
+    cpu::max_pool2d_backward(geometry.s, packed(g).data(), taps.data(), dx.data());
     return dx;
   }
   template <class T>
@@ -98,8 +89,7 @@ struct MaxPool2dGather {
                            const detail::MaxPool2dGeometry& geometry) {
     ctx.keep(taps);
     Tensor<T> y = empty<T>(geometry.output());
-    geometry.with_taps(taps,
-                       [&](const auto* tap) { cpu::max_pool2d_gather(geometry.s, packed(x).data(), tap, y.data()); });
+    cpu::max_pool2d_gather(geometry.s, packed(x).data(), taps.data(), y.data());
     return y;
   }
   template <class T>
@@ -114,7 +104,7 @@ struct MaxPool2d {
   static Tensor<T> forward(Context& ctx, const Tensor<T>& x, const detail::MaxPool2dGeometry& geometry) {
     Tensor<T> y = empty<T>(geometry.output());
     const detail::Taps taps = ctx.recording() ? geometry.make_taps() : detail::Taps();
-    geometry.with_taps(taps, [&](auto* tap) { cpu::max_pool2d_forward(geometry.s, packed(x).data(), y.data(), tap); });
+    cpu::max_pool2d_forward(geometry.s, packed(x).data(), y.data(), taps ? taps.data() : nullptr);
     ctx.keep(taps);
     return y;
   }

@@ -10,7 +10,7 @@ inline namespace TENET_CONFIG {
 namespace detail {
 
 /// Strides that show a tensor in shape `to`, of as many elements; whether there are any.
-inline bool view_strides(const Shape& from, const Strides& strides, const Shape& to, Strides& out) {
+TENET_NOINLINE inline bool view_strides(const Shape& from, const Strides& strides, const Shape& to, Strides& out) {
   out = contiguous_strides(to);
   if (from.contains(0)) return true;
   // From the back: dimensions that lie without gaps form a run, which is handed out to the new dimensions.
@@ -54,7 +54,7 @@ inline Shape infer_sizes(const char* op, const Shape& shape, const Dims& sizes) 
   return known;
 }
 
-inline Shape flat_shape(const Shape& shape, std::int64_t start_dim, std::int64_t end_dim) {
+TENET_NOINLINE inline Shape flat_shape(const Shape& shape, std::int64_t start_dim, std::int64_t end_dim) {
   const int start = wrap_dim("flatten", start_dim, shape.size()), end = wrap_dim("flatten", end_dim, shape.size());
   if (start > end) {
     throw IndexError(
@@ -79,7 +79,7 @@ inline Shape unflat_shape(const Shape& shape, std::int64_t dim, const Dims& size
 }
 
 /// The order of dimensions in which `dim0` and `dim1` change places.
-inline Dims swapped(const Shape& shape, std::int64_t dim0, std::int64_t dim1) {
+TENET_NOINLINE inline Dims swapped(const Shape& shape, std::int64_t dim0, std::int64_t dim1) {
   const int a = wrap_dim("transpose", dim0, shape.size()), b = wrap_dim("transpose", dim1, shape.size());
   Dims order;
   for (int i = 0; i < shape.size(); ++i) order.push_back(i == a ? b : i == b ? a : i);

@@ -2,7 +2,6 @@
 // "Decoupled weight decay regularization", 2019; Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018.
 #pragma once
 
-#include <tenet/kernels/cpu/update.hpp>
 #include <tenet/optim/optimizer.hpp>
 
 #include <cmath>
@@ -49,23 +48,17 @@ void check_adam(const char* op, const Options& o) {
 template <class Options>
 void adam_update(const char* op, const Options& o, bool decoupled, const AnyTensor& p, const AnyTensor& grad,
                  ParamState& state) {
-  dispatch_floating(op, p.dtype(), [&]<class T>(T) {
-    using C = cpu::compute_t<T>;
-    C* mean = state_data<C>(state.tensors[0], p);
-    C* square = state_data<C>(state.tensors[1], p);
-    C* most = o.amsgrad ? state_data<C>(state.tensors[2], p) : nullptr;
-    cpu::adam_update<T>({.lr = o.lr,
-                         .beta1 = o.betas.gradient,
-                         .beta2 = o.betas.square,
-                         .eps = o.eps,
-                         .weight_decay = o.weight_decay,
-                         .correction1 = 1 - std::pow(o.betas.gradient, double(state.step)),
-                         .correction2 = 1 - std::pow(o.betas.square, double(state.step)),
-                         .decoupled = decoupled,
-                         .maximize = o.maximize},
-                        p.numel(), static_cast<T*>(p.data_ptr()), gradient<T>(grad).data(), mean, square, most,
-                        master_data<T>(state, p));
-  });
+  const AnyTensor g = packed(grad);
+  cpu::adam_update({.lr = o.lr,
+                    .beta1 = o.betas.gradient,
+                    .beta2 = o.betas.square,
+                    .eps = o.eps,
+                    .weight_decay = o.weight_decay,
+                    .correction1 = 1 - std::pow(o.betas.gradient, double(state.step)),
+                    .correction2 = 1 - std::pow(o.betas.square, double(state.step)),
+                    .decoupled = decoupled,
+                    .maximize = o.maximize},
+                   update_arrays(op, p, g, state, o.amsgrad ? 0b111 : 0b11));
 }
 
 }  // namespace detail

@@ -1,10 +1,12 @@
 // What all optimizers have in common: groups of parameters with options, and a state a parameter.
 #pragma once
 
+#include <tenet/kernels/cpu/update.hpp>
 #include <tenet/nn/state_dict.hpp>
 #include <tenet/ops/copy.hpp>
 
 #include <array>
+#include <cstring>
 
 namespace tenet::optim {
 
@@ -184,24 +186,29 @@ class GroupedOptimizer : public Optimizer {
 inline namespace TENET_CONFIG {
 namespace detail {
 
-/// The state tensor `t`, made of zeros when first asked for.
-template <class T>
-T* state_data(AnyTensor& t, const AnyTensor& like) {
-  if (!t) t = zeros<T>(like.shape());
-  return static_cast<T*>(t.data_ptr());
-}
-
-/// The master of a parameter of element type T; null if it needs none.
-template <class T>
-cpu::compute_t<T>* master_data([[maybe_unused]] ParamState& state, [[maybe_unused]] const AnyTensor& p) {
-  if constexpr (std::is_same_v<T, cpu::compute_t<T>>) return nullptr;
-  else return state_data<float>(state.master, p);
-}
-
-/// The gradient as the kernels read it.
-template <class T>
-Tensor<T> gradient(const AnyTensor& g) {
-  return packed(Tensor<T>(g));
+/// What a step of `op` reads and writes: a parameter, its gradient, the states whose bits are set in `used`, and the
+/// master, which are made of zeros when first asked for. Throws DTypeError unless the parameter is of a floating type
+/// and the gradient, which must be contiguous, of the same.
+TENET_NOINLINE inline cpu::UpdateArrays update_arrays(const char* op, const AnyTensor& p, const AnyTensor& grad,
+                                                      ParamState& state, unsigned used) {
+  if (!is_floating(p.dtype()) || grad.dtype() != p.dtype()) {
+    throw DTypeError(text({op, ": expected a parameter of a floating type and a gradient of the same, got ",
+                           name(p.dtype()), " and ", name(grad.dtype())}));
+  }
+  const bool low = item_size(p.dtype()) == 2;
+  const auto data = [&](AnyTensor& t) {
+    if (!t) {
+      t = AnyTensor(make_impl(p.shape(), low ? DType::float32 : p.dtype()));
+      std::memset(t.data_ptr(), 0, t.impl()->storage->bytes);
+    }
+    return t.data_ptr();
+  };
+  cpu::UpdateArrays arrays{.dtype = p.dtype(), .n = p.numel(), .p = p.data_ptr(), .grad = grad.data_ptr()};
+  for (unsigned k = 0; k < 3; ++k) {
+    if (used >> k & 1) arrays.states[k] = data(state.tensors[k]);
+  }
+  if (low) arrays.master = data(state.master);
+  return arrays;
 }
 
 }  // namespace detail

@@ -1,7 +1,6 @@
 // Stochastic gradient descent.
 #pragma once
 
-#include <tenet/kernels/cpu/update.hpp>
 #include <tenet/optim/optimizer.hpp>
 
 namespace tenet::optim {
@@ -37,20 +36,16 @@ class SGD : public GroupedOptimizer<SGD, SGDOptions> {
     }
   }
   TENET_TAG static void update(const SGDOptions& o, const AnyTensor& p, const AnyTensor& grad, ParamState& state) {
-    dispatch_floating("SGD", p.dtype(), [&]<class T>(T) {
-      const bool first = !state.tensors[0];
-      using C = cpu::compute_t<T>;
-      C* buffer = o.momentum != 0 ? detail::state_data<C>(state.tensors[0], p) : nullptr;
-      cpu::sgd_update<T>({.lr = o.lr,
-                          .momentum = o.momentum,
-                          .dampening = o.dampening,
-                          .weight_decay = o.weight_decay,
-                          .nesterov = o.nesterov,
-                          .maximize = o.maximize,
-                          .first = first},
-                         p.numel(), static_cast<T*>(p.data_ptr()), detail::gradient<T>(grad).data(), buffer,
-                         detail::master_data<T>(state, p));
-    });
+    const bool first = !state.tensors[0];
+    const AnyTensor g = packed(grad);
+    cpu::sgd_update({.lr = o.lr,
+                     .momentum = o.momentum,
+                     .dampening = o.dampening,
+                     .weight_decay = o.weight_decay,
+                     .nesterov = o.nesterov,
+                     .maximize = o.maximize,
+                     .first = first},
+                    detail::update_arrays(name, p, g, state, o.momentum != 0 ? 0b1 : 0));
   }
 };
 

@@ -42,6 +42,7 @@ struct CopyTo {
 
 struct ReduceFrom {
   static constexpr const char* name = "reduce_from";
+  static constexpr bool reuses = true;
   template <class X>
   static tensor_t<X> forward(Context& ctx, X&& x, detail::Exchange e) {
     using T = element_t<X>;

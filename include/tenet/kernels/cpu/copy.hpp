@@ -88,8 +88,14 @@ inline int transposed_dimension(const IndexSpace& space) {
   return -1;
 }
 
+// Elements of `size` bytes.
 TENET_NOINLINE inline void copy_units(int rank, const int64_t* shape, int64_t size, char* out,
                                       const int64_t* out_strides, const char* in, const int64_t* in_strides) {
+  if (contiguous(rank, shape, out_strides) && contiguous(rank, shape, in_strides)) {
+    return parallel_for(numel(rank, shape), map_grain * 4, [&](int64_t begin, int64_t end) {
+      std::memcpy(out + begin * size, in + begin * size, std::size_t((end - begin) * size));
+    });
+  }
   const int64_t* const strides[] = {out_strides, in_strides};
   const IndexSpace space(rank, shape, 2, strides);
   const int d = transposed_dimension(space), last = space.rank - 1;
@@ -132,12 +138,6 @@ struct Cast {
 template <class To, class From>
 void copy(int rank, const int64_t* shape, Strided<To> out, Strided<const From> in) {
   if constexpr (std::is_same_v<To, From>) {
-    if (contiguous(rank, shape, out.strides) && contiguous(rank, shape, in.strides)) {
-      const int64_t n = numel(rank, shape), grain = detail::map_grain * 4;
-      return parallel_for(n, grain, [&](int64_t begin, int64_t end) {
-        std::memcpy(static_cast<void*>(out.data + begin), in.data + begin, std::size_t(end - begin) * sizeof(To));
-      });
-    }
     detail::copy_units(rank, shape, int64_t(sizeof(To)), reinterpret_cast<char*>(out.data), out.strides,
                        reinterpret_cast<const char*>(in.data), in.strides);
   } else {

@@ -29,7 +29,7 @@ inline int64_t numel(int rank, const int64_t* shape) {
 }
 
 /// Whether the strides are those of a row-major array without gaps.
-inline bool contiguous(int rank, const int64_t* shape, const int64_t* strides) {
+TENET_NOINLINE inline bool contiguous(int rank, const int64_t* shape, const int64_t* strides) {
   int64_t expected = 1;
   for (int d = rank - 1; d >= 0; --d) {
     if (shape[d] != 1 && strides[d] != expected) return false;

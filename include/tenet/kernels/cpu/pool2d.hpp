@@ -1,7 +1,7 @@
 // Maximum over windows of images, and its gradient.
 //
 // The forward keeps, for each output, the place of the winner within its window (a "tap": ky * kw + kx), which is
-// all that the backward needs.
+// all that the backward needs. A tap takes a byte, or four where windows have more than 256 elements (tap_size()).
 #pragma once
 
 #include <tenet/core/parallel.hpp>
@@ -26,7 +26,17 @@ struct Pool2dShape {
   int64_t planes, h, w, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w;
 };
 
+/// Bytes of a tap.
+inline int64_t tap_size(const Pool2dShape& s) { return s.kh * s.kw <= 256 ? 1 : 4; }
+
 namespace detail {
+
+inline int64_t tap_at(const uint8_t* taps, int64_t size, int64_t i) {
+  if (size == 1) return taps[i];
+  int32_t tap;
+  std::memcpy(&tap, taps + 4 * i, sizeof tap);
+  return tap;
+}
 
 // The taps along one dimension that fall inside [0, size) for a window that starts at `start`.
 struct TapRange {
@@ -37,36 +47,40 @@ struct TapRange {
 };
 
 // One image by the definition. NaN wins, the last of several; of equal values the first.
-template <class T, class Tap>
-void max_pool_plane(const Pool2dShape& s, const T* x, T* y, Tap* tap) {
+template <class T>
+void max_pool_plane(const Pool2dShape& s, const T* x, T* y, uint8_t* taps) {
+  const int64_t size = tap_size(s);
   for (int64_t i = 0; i < s.oh; ++i) {
     const int64_t top = i * s.stride_h - s.pad_h;
     const TapRange rows(top, s.kh, s.dil_h, s.h);
     for (int64_t j = 0; j < s.ow; ++j) {
       const int64_t left = j * s.stride_w - s.pad_w;
       const TapRange columns(left, s.kw, s.dil_w, s.w);
-      int64_t best = rows.begin * s.kw + columns.begin;
+      int32_t best = int32_t(rows.begin * s.kw + columns.begin);
       T most = x[(top + rows.begin * s.dil_h) * s.w + left + columns.begin * s.dil_w];
       for (int64_t ky = rows.begin; ky < rows.end; ++ky)
         for (int64_t kx = columns.begin; kx < columns.end; ++kx) {
           const T v = x[(top + ky * s.dil_h) * s.w + left + kx * s.dil_w];
           if (v > most || v != v) {
             most = v;
-            best = ky * s.kw + kx;
+            best = int32_t(ky * s.kw + kx);
           }
         }
       y[i * s.ow + j] = most;
-      if (tap) tap[i * s.ow + j] = Tap(best);
+      if (!taps) continue;
+      if (size == 1) taps[i * s.ow + j] = uint8_t(best);
+      else std::memcpy(taps + 4 * (i * s.ow + j), &best, sizeof best);
     }
   }
 }
 
-template <class T, class Tap>
-void max_pool_plane_backward(const Pool2dShape& s, const T* dy, const Tap* tap, T* dx) {
+template <class T>
+void max_pool_plane_backward(const Pool2dShape& s, const T* dy, const uint8_t* taps, T* dx) {
+  const int64_t size = tap_size(s);
   std::fill_n(dx, s.h * s.w, T(0));
   for (int64_t i = 0; i < s.oh; ++i)
     for (int64_t j = 0; j < s.ow; ++j) {
-      const int64_t o = i * s.ow + j, t = int64_t(tap[o]), ky = t / s.kw, kx = t - ky * s.kw;
+      const int64_t o = i * s.ow + j, t = tap_at(taps, size, o), ky = t / s.kw, kx = t - ky * s.kw;
       T& to = dx[(i * s.stride_h - s.pad_h + ky * s.dil_h) * s.w + j * s.stride_w - s.pad_w + kx * s.dil_w];
       to = T(to + dy[o]);
     }
@@ -284,53 +298,59 @@ inline int64_t pool_grain(const Pool2dShape& s) {
 
 }  // namespace detail
 
-/// y[planes, oh, ow] = the maxima of the windows over x[planes, h, w], and tap[planes, oh, ow], unless null, the
+/// y[planes, oh, ow] = the maxima of the windows over x[planes, h, w], and taps[planes, oh, ow], unless null, the
 /// place of each within its window. In a window with NaN the last NaN wins, else the first of the equal maxima.
-/// Tap: uint8_t while kh * kw <= 256, else int32_t.
-template <class T, class Tap>
-void max_pool2d_forward(const Pool2dShape& s, const T* x, T* y, Tap* tap) {
+template <class T>
+void max_pool2d_forward(const Pool2dShape& s, const T* x, T* y, uint8_t* taps) {
   parallel_for(s.planes, detail::pool_grain(s), [&](int64_t begin, int64_t end) {
     const int64_t in = s.h * s.w, out = s.oh * s.ow;
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<Tap, uint8_t>) {
+    const int64_t size = taps ? tap_size(s) : 0;
+    if constexpr (std::is_same_v<T, float>) {
       if (detail::is_two_by_two(s)) {
-        uint8_t* const taps = tap ? tap + begin * out : nullptr;
-        return detail::two_by_two<detail::TwoByTwoForward>(s, x + begin * in, y + begin * out, taps, end - begin);
+        return detail::two_by_two<detail::TwoByTwoForward>(s, x + begin * in, y + begin * out,
+                                                           taps + begin * out * size, end - begin);
       }
     }
     if constexpr (std::is_same_v<T, uint8_t>) {
-      if (!tap && detail::is_two_by_two(s)) {
+      if (!taps && detail::is_two_by_two(s)) {
         const auto run = s.ow >= 8 ? detail::two_by_two_bytes<8> : detail::two_by_two_bytes<4>;
         return run(s, x + begin * in, y + begin * out, end - begin);
       }
     }
-    for (int64_t p = begin; p < end; ++p) detail::max_pool_plane(s, x + p * in, y + p * out, tap ? tap + p * out : tap);
+    for (int64_t p = begin; p < end; ++p) {
+      detail::max_pool_plane(s, x + p * in, y + p * out, taps + p * out * size);
+    }
   });
 }
 
-/// dx[planes, h, w] = the gradient dy[planes, oh, ow] taken to the winners that max_pool2d_forward named in `tap`;
+/// dx[planes, h, w] = the gradient dy[planes, oh, ow] taken to the winners that max_pool2d_forward named in `taps`;
 /// zero elsewhere.
-template <class T, class Tap>
-void max_pool2d_backward(const Pool2dShape& s, const T* dy, const Tap* tap, T* dx) {
+template <class T>
+void max_pool2d_backward(const Pool2dShape& s, const T* dy, const uint8_t* taps, T* dx) {
   parallel_for(s.planes, detail::pool_grain(s), [&](int64_t begin, int64_t end) {
     const int64_t in = s.h * s.w, out = s.oh * s.ow;
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<Tap, uint8_t>) {
+    if constexpr (std::is_same_v<T, float>) {
       if (detail::is_two_by_two(s)) {
-        return detail::two_by_two<detail::TwoByTwoBackward>(s, dy + begin * out, tap + begin * out, dx + begin * in,
+        return detail::two_by_two<detail::TwoByTwoBackward>(s, dy + begin * out, taps + begin * out, dx + begin * in,
                                                             end - begin);
       }
     }
-    for (int64_t p = begin; p < end; ++p) detail::max_pool_plane_backward(s, dy + p * out, tap + p * out, dx + p * in);
+    for (int64_t p = begin; p < end; ++p) {
+      detail::max_pool_plane_backward(s, dy + p * out, taps + p * out * tap_size(s), dx + p * in);
+    }
   });
 }
 
-/// y[planes, oh, ow] = the elements of x[planes, h, w] at the winners that max_pool2d_forward named in `tap`.
-template <class T, class Tap>
-void max_pool2d_gather(const Pool2dShape& s, const T* x, const Tap* tap, T* y) {
+/// y[planes, oh, ow] = the elements of x[planes, h, w] at the winners that max_pool2d_forward named in `taps`.
+template <class T>
+void max_pool2d_gather(const Pool2dShape& s, const T* x, const uint8_t* taps, T* y) {
   parallel_for(s.planes, detail::pool_grain(s), [&](int64_t begin, int64_t end) {
+    const int64_t size = tap_size(s);
     for (int64_t i = begin * s.oh * s.ow; i < end * s.oh * s.ow; ++i) {
       const int64_t plane = i / (s.oh * s.ow), row = i / s.ow % s.oh, column = i % s.ow;
-      const int64_t at_row = row * s.stride_h - s.pad_h + tap[i] / s.kw * s.dil_h;
-      const int64_t at_column = column * s.stride_w - s.pad_w + tap[i] % s.kw * s.dil_w;
+      const int64_t tap = detail::tap_at(taps, size, i), ky = tap / s.kw, kx = tap % s.kw;
+      const int64_t at_row = row * s.stride_h - s.pad_h + ky * s.dil_h;
+      const int64_t at_column = column * s.stride_w - s.pad_w + kx * s.dil_w;
       y[i] = x[(plane * s.h + at_row) * s.w + at_column];
     }
   });

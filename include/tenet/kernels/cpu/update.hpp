@@ -30,6 +30,19 @@ struct AdamStep {
   bool maximize = false;
 };
 
+/// n parameters `p` of a floating type with their gradients, and what the optimizer remembers of each: up to three
+/// states, some null. Parameters of half and bfloat16 have a `master` besides, and master and states are of float: the
+/// master is what a step changes, and they round it; it begins with zeros. Where they were changed otherwise since the
+/// last step, the master follows.
+struct UpdateArrays {
+  DType dtype;
+  int64_t n;
+  void* p;
+  const void* grad;
+  void* states[3] = {};
+  void* master = nullptr;
+};
+
 namespace detail {
 
 /// `value` where a term is switched on, else 0, also for what times 0 would be NaN. By its bits: over a condition, g++
@@ -122,35 +135,50 @@ struct FollowChanges {
   }
 };
 
+// Elements of half precision, by a name for both types.
+struct LowFormat {
+  void (*widen)(int64_t n, float* out, const void* in);
+  void (*round)(int64_t n, void* out, const float* in);
+};
 template <class T>
-void follow_changes(int64_t n, float* master, const T* p) {
-  T low[map_block];
-  float rounded[map_block], now[map_block];
-  convert(n, low, static_cast<const float*>(master));
-  convert(n, rounded, static_cast<const T*>(low));
-  convert(n, now, p);
-  vectorized<FollowChanges>(n, master, static_cast<const float*>(rounded), static_cast<const float*>(now));
+inline constexpr LowFormat low_format{
+    [](int64_t n, float* out, const void* in) { convert(n, out, static_cast<const T*>(in)); },
+    [](int64_t n, void* out, const float* in) { convert(n, static_cast<T*>(out), in); }};
+
+// A step of parameters of half precision: run(i, k, their values, gradients) on pieces that fit the cache.
+template <class Run>
+void update_low(const LowFormat& format, const UpdateArrays& a, int64_t begin, int64_t end, const Run& run) {
+  std::uint16_t low[map_block];
+  float grad[map_block], rounded[map_block], now[map_block];
+  for (int64_t i = begin, k; i < end; i += k) {
+    k = end - i < map_block ? end - i : map_block;
+    std::uint16_t* const p = static_cast<std::uint16_t*>(a.p) + i;
+    float* const master = static_cast<float*>(a.master) + i;
+    format.widen(k, grad, static_cast<const std::uint16_t*>(a.grad) + i);
+    format.round(k, low, master);
+    format.widen(k, rounded, low);
+    format.widen(k, now, p);
+    vectorized<FollowChanges>(k, master, static_cast<const float*>(rounded), static_cast<const float*>(now));
+    run(i, k, master, grad);
+    format.round(k, p, master);
+  }
 }
 
-// Runs a loop over parameters, gradients and up to three states (some null).
-template <template <class> class Loop, class Step, class T, class C = compute_t<T>>
-void update(const Step& step, int64_t n, T* p, const T* grad, [[maybe_unused]] C* master, C* s1, C* s2, C* s3) {
-  parallel_for(n, map_grain, [&](int64_t begin, int64_t end) {
-    const auto run = [&](int64_t i, int64_t k, C* values, const C* g) {
-      vectorized<Loop<C>>(&step, k, values, g, s1 ? s1 + i : s1, s2 ? s2 + i : s2, s3 ? s3 + i : s3);
+// Runs a loop over parameters, gradients and states.
+template <template <class> class Loop, class Step>
+void update(const Step& step, const UpdateArrays& a) {
+  parallel_for(a.n, map_grain, [&](int64_t begin, int64_t end) {
+    const auto run = [&]<class C>(int64_t i, int64_t k, C* values, const C* grad) {
+      C* states[3];
+      for (int s = 0; s < 3; ++s) states[s] = a.states[s] ? static_cast<C*>(a.states[s]) + i : nullptr;
+      vectorized<Loop<C>>(&step, k, values, grad, states[0], states[1], states[2]);
     };
-    if constexpr (std::is_same_v<C, T>) {
-      run(begin, end - begin, p + begin, grad + begin);
-    } else {
-      C g[map_block];
-      for (int64_t i = begin, k; i < end; i += k) {
-        k = end - i < map_block ? end - i : map_block;
-        convert(k, g, grad + i);
-        follow_changes(k, master + i, static_cast<const T*>(p + i));
-        run(i, k, master + i, g);
-        convert(k, p + i, static_cast<const C*>(master + i));
-      }
-    }
+    const auto whole = [&]<class C>(C) {
+      run(begin, end - begin, static_cast<C*>(a.p) + begin, static_cast<const C*>(a.grad) + begin);
+    };
+    if (a.dtype == DType::float32) whole(float());
+    else if (a.dtype == DType::float64) whole(double());
+    else update_low(a.dtype == DType::float16 ? low_format<half> : low_format<bfloat16>, a, begin, end, run);
   });
 }
 
@@ -163,22 +191,15 @@ struct AddInto {
 
 }  // namespace detail
 
-/// One step of stochastic gradient descent on n parameters `p` with gradients `grad`. `buffer` holds the momentum;
-/// null when momentum is 0. Parameters of half and bfloat16 have a `master`: it is what the step changes, and they
-/// round it; it begins with zeros. Where they were changed otherwise since the last step, the master follows.
-template <class T>
-void sgd_update(const SgdStep& step, int64_t n, T* p, const T* grad, compute_t<T>* buffer,
-                compute_t<T>* master = nullptr) {
-  compute_t<T>* const none = nullptr;
-  detail::update<detail::SgdLoop>(step, n, p, grad, master, buffer, none, none);
+/// One step of stochastic gradient descent. The first state holds the momentum; null when momentum is 0.
+inline void sgd_update(const SgdStep& step, const UpdateArrays& arrays) {
+  detail::update<detail::SgdLoop>(step, arrays);
 }
 
-/// One step of Adam on n parameters `p` with gradients `grad`, their running means `mean` and running mean squares
-/// `square`. `most`, the greatest mean squares so far, makes it AMSGrad; else null. `master` is that of sgd_update.
-template <class T>
-void adam_update(const AdamStep& step, int64_t n, T* p, const T* grad, compute_t<T>* mean, compute_t<T>* square,
-                 compute_t<T>* most, compute_t<T>* master = nullptr) {
-  detail::update<detail::AdamLoop>(step, n, p, grad, master, mean, square, most);
+/// One step of Adam. The states are the running means of gradients and of their squares, and, which makes it AMSGrad,
+/// the greatest mean squares so far; else null.
+inline void adam_update(const AdamStep& step, const UpdateArrays& arrays) {
+  detail::update<detail::AdamLoop>(step, arrays);
 }
 
 /// dst[i] += src[i] for n elements.
