@@ -55,6 +55,19 @@ std::int64_t sum_to(std::int64_t n) {
 
 }  // namespace
 
+TEST(ParallelFor, EvenGrainGivesTeamsEqualShares) {
+  EXPECT_EQ(pieces(29, even_grain(29, 29)).size(), 1u);  // not worth a second thread
+  for (std::int64_t n : {30, 140, 1000, 4096}) {
+    for (std::int64_t least : {1, 3, 29}) {
+      const std::int64_t grain = even_grain(n, least);
+      EXPECT_LE(grain, least);
+      const Pieces all = pieces(n, grain);
+      for (std::size_t team : {2, 4, 8}) EXPECT_LE((all.size() + team - 1) / team * grain * team, n + 8 * grain);
+    }
+  }
+  EXPECT_EQ(pieces(64, even_grain(64, 5)).size(), 16u);
+}
+
 TEST(ParallelFor, PiecesDependOnSizeAndGrainOnly) {
   for (int threads : {1, 2, 3, 16}) {
     const WithThreads guard(threads);

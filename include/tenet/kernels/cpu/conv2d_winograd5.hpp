@@ -63,7 +63,8 @@ struct WinogradPlanes {
   // f(plane of tiles, index of the first image's plane, its numbers, images) for the channels of some groups.
   template <class F>
   void each_plane(int64_t first, int64_t count, const F& f) const {
-    parallel_for(count * channels, (int64_t{1} << 16) / pixels + 1, [&](int64_t begin, int64_t end) {
+    const int64_t all = count * channels;
+    parallel_for(all, even_grain(all, (int64_t{1} << 14) / pixels + 1), [&](int64_t begin, int64_t end) {
       float* const plane = scratch<float>(Scratch::conv_sums, pixels);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = (first + i / channels) * lanes, channel = i % channels;
@@ -183,7 +184,8 @@ TENET_NOINLINE inline bool conv2d_backward_weight_winograd5(const Conv2dShape& s
     const int64_t count = std::min(together, f.image.groups - first), n = count * f.image.group;
     f.image.expand(x, first, count, in);
     f.output.expand(dy, first, count, out);
-    parallel_for(winograd_numbers, (int64_t{1} << 20) / (s.o * s.c * n) + 1, [&](int64_t begin, int64_t end) {
+    const int64_t grain = even_grain(winograd_numbers, (int64_t{1} << 20) / (s.o * s.c * n) + 1);
+    parallel_for(winograd_numbers, grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         gemm<float>(s.o, s.c, n, {out + p * f.output.step(count), n, 1}, {in + p * f.image.step(count), 1, n},
                     weights + p * f.filter_step(), s.c, {.accumulate = first > 0});
