@@ -101,11 +101,13 @@ class FirstException {
 
 TENET_NOINLINE inline void run_pieces(std::int64_t pieces, void (*piece)(void*, std::int64_t), void* context) {
 #if TENET_OPENMP
-  const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
+  // All of the team, even for fewer pieces: libgomp ends threads that one region does without, and starts them for the
+  // next.
+  const int team = num_threads();
   if (team > 1 && may_fork_team()) {
     FirstException first;
     state::team_awake = true;
-#pragma omp parallel for schedule(static) num_threads(int(team))
+#pragma omp parallel for schedule(static) num_threads(team)
     for (std::int64_t i = 0; i < pieces; ++i) {
       try {
         piece(context, i);
