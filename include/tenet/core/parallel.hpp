@@ -99,15 +99,23 @@ class FirstException {
 };
 #endif
 
+/// Whether work of this thread may be spread over a team now.
+inline bool has_team() {
+#if TENET_OPENMP
+  return num_threads() > 1 && may_fork_team();
+#else
+  return false;
+#endif
+}
+
 TENET_NOINLINE inline void run_pieces(std::int64_t pieces, void (*piece)(void*, std::int64_t), void* context) {
 #if TENET_OPENMP
   // All of the team, even for fewer pieces: libgomp ends threads that one region does without, and starts them for the
   // next.
-  const int team = num_threads();
-  if (team > 1 && may_fork_team()) {
+  if (has_team()) {
     FirstException first;
     state::team_awake = true;
-#pragma omp parallel for schedule(static) num_threads(team)
+#pragma omp parallel for schedule(static) num_threads(num_threads())
     for (std::int64_t i = 0; i < pieces; ++i) {
       try {
         piece(context, i);
