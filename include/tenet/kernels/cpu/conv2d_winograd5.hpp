@@ -139,7 +139,8 @@ TENET_NOINLINE inline bool winograd5_filtered(const Conv2dShape& s, bool transpo
   float* const weights = f.filter_numbers(1);
   f.filter.expand(w, 0, f.filter.groups, weights);
   std::atomic<bool> finite{true};
-  parallel_for(in.groups, f.together(in.groups, int64_t{5} << 16), [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::min(f.together(in.groups, int64_t{5} << 16), (in.groups + 1) / 2);  // two shares at least
+  parallel_for(in.groups, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin, n = count * in.group;
     float* const numbers = scratch<float>(Scratch::conv_images, in.size(count) + out.size(count));
     float* const results = numbers + in.size(count);
