@@ -55,6 +55,22 @@ std::int64_t sum_to(std::int64_t n) {
 
 }  // namespace
 
+TEST(ParallelFor, EvenGrainGivesTeamsEqualShares) {
+  EXPECT_EQ(pieces(29, even_grain(29, 29)).size(), 1u);  // not worth a second thread
+  for (std::int64_t n : {30, 140, 1000, 4096}) {
+    for (std::int64_t least : {1, 3, 29}) {
+      const std::int64_t grain = even_grain(n, least);
+      EXPECT_LE(grain, least);
+      const auto count = std::int64_t(pieces(n, grain).size());
+      for (std::int64_t team : {2, 4, 8}) {
+        const std::int64_t largest_share = (count + team - 1) / team * grain;
+        EXPECT_LE(double(largest_share), 1.125 * double(n) / double(team)) << n << ' ' << least << ' ' << team;
+      }
+    }
+  }
+  EXPECT_EQ(pieces(64, even_grain(64, 5)).size(), 16u);
+}
+
 TEST(ParallelFor, PiecesDependOnSizeAndGrainOnly) {
   for (int threads : {1, 2, 3, 16}) {
     const WithThreads guard(threads);

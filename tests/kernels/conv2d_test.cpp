@@ -194,7 +194,8 @@ const std::vector<Conv2dShape>& winograd_cases() {
       shape(17, 20, 8, 9, 50, 5, 5),
       shape(21, 9, 9, 18, 11, 5, 5, {.pad_h = 2, .pad_w = 1}),
       shape(35, 8, 4, 5, 17, 5, 5, {.pad_h = 4, .pad_w = 3}),
-      shape(530, 8, 2, 1, 8, 5, 5, {.pad_h = 4, .pad_w = 4}),  // several pieces
+      shape(530, 8, 2, 1, 8, 5, 5, {.pad_h = 4, .pad_w = 4}),    // several pieces and slices
+      shape(17, 4, 16, 16, 60, 5, 5, {.pad_h = 2, .pad_w = 2}),  // several pieces of a slice
   };
   return list;
 }

@@ -99,6 +99,15 @@ class FirstException {
 };
 #endif
 
+/// Whether work of this thread may be spread over a team now.
+inline bool has_team() {
+#if TENET_OPENMP
+  return num_threads() > 1 && may_fork_team();
+#else
+  return false;
+#endif
+}
+
 using PieceFunction = void (*)(const void* body, std::int64_t begin, std::int64_t end);
 
 // parallel_for without the type of its body. One place calls the body, so that it is compiled once.
@@ -108,22 +117,21 @@ TENET_NOINLINE inline void run_pieces(std::int64_t n, std::int64_t grain, PieceF
   const auto piece = [=](std::int64_t begin) { run(body, begin, n - begin < grain ? n : begin + grain); };
   const std::int64_t pieces = (n - 1) / grain + 1;
 #if TENET_OPENMP
-  if (pieces > 1) {
-    const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
-    if (team > 1 && may_fork_team()) {
-      FirstException first;
-      state::team_awake = true;
-#pragma omp parallel for schedule(static) num_threads(int(team))
-      for (std::int64_t i = 0; i < pieces; ++i) {
-        try {
-          piece(i * grain);
-        } catch (...) {
-          first.capture();
-        }
+  // All of the team, even for fewer pieces: libgomp ends threads that one region does without, and starts them for the
+  // next.
+  if (pieces > 1 && has_team()) {
+    FirstException first;
+    state::team_awake = true;
+#pragma omp parallel for schedule(static) num_threads(num_threads())
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      try {
+        piece(i * grain);
+      } catch (...) {
+        first.capture();
       }
-      first.rethrow();
-      return;
     }
+    first.rethrow();
+    return;
   }
 #endif
   for (std::int64_t i = 0; i < pieces; ++i) piece(i * grain);
@@ -146,6 +154,14 @@ void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
   detail::run_pieces(
       n, grain, [](const void* p, std::int64_t begin, std::int64_t end) { (*static_cast<const Body*>(p))(begin, end); },
       &body);
+}
+
+/// A grain for n units of work, `least` of which are worth a thread's while: if there are more, they make a multiple of
+/// 8 pieces, which 2, 4 or 8 threads share equally.
+inline std::int64_t even_grain(std::int64_t n, std::int64_t least) {
+  if (n <= least) return least;
+  const std::int64_t pieces = ((n - 1) / least / 8 + 1) * 8;
+  return (n - 1) / pieces + 1;
 }
 
 }  // namespace TENET_CONFIG

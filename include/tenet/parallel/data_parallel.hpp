@@ -60,7 +60,10 @@ struct DataParallelPass final : Pass {
   /// to += from: gradients, contiguous.
   static void add_gradient(const AnyTensor& to, const AnyTensor& from) {
     dispatch_floating("data_parallel", to.dtype(), [&]<class U>(U) {
-      cpu::add_into(to.numel(), static_cast<U*>(to.data_ptr()), static_cast<const U*>(from.data_ptr()));
+      parallel_for(to.numel(), std::int64_t{1} << 15, [&](std::int64_t begin, std::int64_t end) {
+        cpu::add_into(end - begin, static_cast<U*>(to.data_ptr()) + begin,
+                      static_cast<const U*>(from.data_ptr()) + begin);
+      });
     });
   }
   AnyTensor summed(std::size_t k) const {

@@ -32,10 +32,11 @@ class Workers {
 
   TENET_TAG int size() const { return int(all_->threads.size()); }
 
-  /// Calls job(i) for i = 0, ..., jobs - 1 <= size() - 1 at once, each on its own thread and in the caller's grad mode,
-  /// anomaly mode and autocast. Throws the exception of the lowest i that has one, after all are done. The calls come
-  /// one after the other on the calling thread if it may use no other (SerialGuard), if the workers are busy with the
-  /// jobs of another thread or of this one, and in a forked child, which has none.
+  /// Calls job(i) for i = 0, ..., jobs - 1 <= size() - 1 at once, each on a thread and in the caller's grad mode,
+  /// anomaly mode and autocast: on the team that operations share where there is no thread to spare, else on a thread
+  /// of its own, whose operations share the rest. Throws the exception of the lowest i that has one, after all are
+  /// done. The calls come one after the other on the calling thread if it may use no other (SerialGuard), if the
+  /// workers are busy with the jobs of another thread or of this one, and in a forked child, which has none.
   template <class Job>
   TENET_TAG void run(int jobs, const Job& job) {
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(jobs));
@@ -73,6 +74,16 @@ class Workers {
   TENET_TAG void start(int jobs, void* context, Function function) {
     if (state::serial || process_ != getpid() || busy_.exchange(true)) {
       for (int i = 0; i < jobs; ++i) function(context, i);
+      return;
+    }
+    if (tenet::detail::has_team() && num_threads() <= jobs) {
+      // The team is awake.
+      const ThreadState caller;
+      parallel_for(jobs, 1, [&](std::int64_t begin, std::int64_t end) {
+        const StateScope scope(caller);
+        for (std::int64_t i = begin; i < end; ++i) function(context, int(i));
+      });
+      busy_ = false;
       return;
     }
     Threads& all = *all_;

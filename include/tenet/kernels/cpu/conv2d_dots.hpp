@@ -7,7 +7,8 @@ namespace tenet {
 inline namespace TENET_CONFIG {
 namespace cpu {
 
-/// dw = gradient with respect to w. A unit owns some channels and taps and sums over the whole batch, in its order.
+/// dw = gradient with respect to w. A unit owns some channels and taps and sums over the batch, in its order. Where
+/// that makes few units, each sums over a slice of the batch, and the slices are added up in their order.
 template <class T>
 TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const T* x, const T* dy, T* dw) {
   const ConvKernels<T>& kernels = conv_kernels<T>();
@@ -36,7 +37,10 @@ TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const 
       mask_at[to] = plan.mask_at[r];
     }
   }
-  const int64_t unit_cost = s.n * plan.runs * kernels.run * rows * chunk;
+  const int64_t units = s.groups * blocks * chunks, wanted = 15 / units + 1, size = s.o * plan.taps;
+  const int64_t slice = ((together - 1) / near / wanted + 1) * near, slices = (together - 1) / slice + 1;
+  T* const totals = slices > 1 ? scratch<T>(Scratch::conv_weights, slices * size) : dw;
+  const int64_t unit_cost = slice * plan.runs * kernels.run * rows * chunk;
   for (int64_t first = 0; first < s.n; first += together) {
     const int64_t images = std::min(together, s.n - first);
     const T *from_x = x + first * s.c * s.h * s.w, *from_dy = dy + first * s.o * s.oh * s.ow;
@@ -49,16 +53,19 @@ TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const 
       copy_planes(plan.output, images * s.o, from_dy, s.oh, s.ow, 0, 0, copy + images * image_size);
       from_dy = copy + images * image_size;
     }
-    parallel_for(s.groups * blocks * chunks, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
+    const int64_t all = ((images - 1) / slice + 1) * units;
+    parallel_for(all, (int64_t{1} << 20) / unit_cost + 1, [&](int64_t begin, int64_t end) {
       T* const sums = scratch<T>(Scratch::conv_sums, chunk / cols * sums_size);
       for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t g = unit / chunks / blocks, first_tap = unit % chunks * chunk;
-        const int64_t channel = unit / chunks % blocks * rows, last_tap = std::min(plan.taps, first_tap + chunk);
+        const int64_t first_tap = unit % chunks * chunk, channel = unit / chunks % blocks * rows;
+        const int64_t g = unit / chunks / blocks % s.groups, begin_image = unit / units * slice;
+        const int64_t last_tap = std::min(plan.taps, first_tap + chunk);
+        const int64_t end_image = std::min(images, begin_image + slice);
         ConvDot<T> d{};
         d.masks = run_mask_data<T>();
         std::fill_n(sums, chunk / cols * sums_size, T(0));
-        for (int64_t image = 0; image < images; image += near) {
-          const int64_t count = std::min(near, images - image);
+        for (int64_t image = begin_image; image < end_image; image += near) {
+          const int64_t count = std::min(near, end_image - image);
           d.whole = {count * whole, dy_at, x_at, mask_at};
           d.masked = {count * rest, dy_at + near * whole, x_at + near * whole, mask_at + near * whole};
           for (int64_t i = 0; i < rows; ++i) {  // the last block repeats its last channel
@@ -73,18 +80,21 @@ TENET_NOINLINE void conv2d_backward_weight_dots(const Conv2dShape& shape, const 
           }
         }
         for (int64_t tap = first_tap; tap < last_tap; tap += cols) {
-          T totals[64];
-          kernels.sum_lanes(sums + (tap - first_tap) / cols * sums_size, rows * cols, totals);
+          T dots[64];
+          kernels.sum_lanes(sums + (tap - first_tap) / cols * sums_size, rows * cols, dots);
           for (int64_t i = 0; i < rows && channel + i < out_group; ++i) {
-            T* out = dw + (g * out_group + channel + i) * plan.taps;
+            T* out = totals + unit / units * size + (g * out_group + channel + i) * plan.taps;
             for (int64_t j = 0; j < cols && tap + j < plan.taps; ++j) {
-              out[tap + j] = first == 0 ? totals[i * cols + j] : out[tap + j] + totals[i * cols + j];
+              out[tap + j] = first == 0 ? dots[i * cols + j] : out[tap + j] + dots[i * cols + j];
             }
           }
         }
       }
     });
   }
+  if (slices == 1) return;
+  std::copy_n(totals, size, dw);
+  for (int64_t i = size; i < slices * size; ++i) dw[i % size] += totals[i];
 }
 
 }  // namespace cpu

@@ -63,7 +63,8 @@ struct WinogradPlanes {
   // f(plane of tiles, index of the first image's plane, its numbers, images) for the channels of some groups.
   template <class F>
   void each_plane(int64_t first, int64_t count, const F& f) const {
-    parallel_for(count * channels, (int64_t{1} << 16) / pixels + 1, [&](int64_t begin, int64_t end) {
+    const int64_t all = count * channels;
+    parallel_for(all, even_grain(all, (int64_t{1} << 14) / pixels + 1), [&](int64_t begin, int64_t end) {
       float* const plane = scratch<float>(Scratch::conv_sums, pixels);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = (first + i / channels) * lanes, channel = i % channels;
@@ -114,11 +115,19 @@ struct Winograd5 {
 
   TENET_NOINLINE explicit Winograd5(const Conv2dShape& shape) : s(shape) {}
 
-  float* filter_numbers() const { return scratch<float>(Scratch::conv_weights, filter.size(filter.groups)); }
   int64_t filter_step() const { return filter.step(filter.groups); }
-  // Groups of images to handle together, whose numbers are at most so many.
-  int64_t together(int64_t numbers) const {
-    return balanced(image.groups, std::max<int64_t>(1, numbers / (image.size(1) + output.size(1))));
+  int64_t filter_size() const { return filter.size(filter.groups); }
+  float* filter_numbers(int64_t count) const { return scratch<float>(Scratch::conv_weights, count * filter_size()); }
+  // How many of `groups` groups of images to handle together, whose numbers are at most so many.
+  int64_t together(int64_t groups, int64_t numbers) const {
+    return balanced(groups, std::max<int64_t>(1, numbers / (image.size(1) + output.size(1))));
+  }
+  // Slices of the batch, each with sums of its own: the thread that makes numbers multiplies them, for they would take
+  // long to another core. What is too little for four is one.
+  int64_t slices() const {
+    constexpr int64_t most = 8, least_pixels = 128, most_sums = int64_t{1} << 22;
+    const int64_t count = std::min({most, image.groups * image.group / least_pixels, most_sums / filter_size()});
+    return count < 4 ? 1 : count;
   }
 };
 
@@ -127,10 +136,11 @@ TENET_NOINLINE inline bool winograd5_filtered(const Conv2dShape& s, bool transpo
                                               const float* bias, float* to) {
   const Winograd5 f(s);
   const WinogradPlanes &in = transpose ? f.output : f.image, &out = transpose ? f.image : f.output;
-  float* const weights = f.filter_numbers();
+  float* const weights = f.filter_numbers(1);
   f.filter.expand(w, 0, f.filter.groups, weights);
   std::atomic<bool> finite{true};
-  parallel_for(in.groups, f.together(int64_t{5} << 16), [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::min(f.together(in.groups, int64_t{5} << 16), (in.groups + 1) / 2);  // two shares at least
+  parallel_for(in.groups, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin, n = count * in.group;
     float* const numbers = scratch<float>(Scratch::conv_images, in.size(count) + out.size(count));
     float* const results = numbers + in.size(count);
@@ -175,23 +185,33 @@ inline bool conv2d_backward_data_winograd5(const Conv2dShape& s, const float* dy
 TENET_NOINLINE inline bool conv2d_backward_weight_winograd5(const Conv2dShape& s, const float* x, const float* dy,
                                                             float* dw) {
   const detail::Winograd5 f(s);
-  const int64_t together = f.together(int64_t{1} << 20);
-  float* const weights = f.filter_numbers();
-  float* const in = scratch<float>(Scratch::conv_images, f.image.size(together) + f.output.size(together));
-  float* const out = in + f.image.size(together);
-  for (int64_t first = 0; first < f.image.groups; first += together) {
-    const int64_t count = std::min(together, f.image.groups - first), n = count * f.image.group;
-    f.image.expand(x, first, count, in);
-    f.output.expand(dy, first, count, out);
-    parallel_for(winograd_numbers, (int64_t{1} << 20) / (s.o * s.c * n) + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        gemm<float>(s.o, s.c, n, {out + p * f.output.step(count), n, 1}, {in + p * f.image.step(count), 1, n},
-                    weights + p * f.filter_step(), s.c, {.accumulate = first > 0});
-        // The last group of filters may lack some.
-        std::fill(weights + p * f.filter_step() + s.o * s.c, weights + (p + 1) * f.filter_step(), 0.0f);
-      }
-    });
-  }
+  const int64_t groups = f.image.groups, slice = (groups - 1) / f.slices() + 1, slices = (groups - 1) / slice + 1;
+  const int64_t together = f.together(slice, int64_t{1} << 20), size = f.filter_size(), step = f.filter_step();
+  float* const weights = f.filter_numbers(slices);
+  parallel_for(slices, 1, [&](int64_t begin, int64_t end) {
+    float* const in = scratch<float>(Scratch::conv_images, f.image.size(together) + f.output.size(together));
+    float* const out = in + f.image.size(together);
+    const int64_t last = std::min(groups, end * slice);
+    for (int64_t first = begin * slice; first < last; first += together) {
+      const int64_t count = std::min(together, last - first), n = count * f.image.group;
+      f.image.expand(x, first, count, in);
+      f.output.expand(dy, first, count, out);
+      const int64_t grain = even_grain(winograd_numbers, (int64_t{1} << 20) / (s.o * s.c * n) + 1);
+      parallel_for(winograd_numbers, grain, [&](int64_t from, int64_t to) {
+        for (int64_t p = from; p < to; ++p) {
+          float* const sums = weights + begin * size + p * step;
+          gemm<float>(s.o, s.c, n, {out + p * f.output.step(count), n, 1}, {in + p * f.image.step(count), 1, n}, sums,
+                      s.c, {.accumulate = first > begin * slice});
+          std::fill(sums + s.o * s.c, sums + step, 0.0f);  // the last group of filters may lack some
+        }
+      });
+    }
+  });
+  parallel_for(slices > 1 ? size : 0, int64_t{1} << 13, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 1; i < slices; ++i) {
+      for (int64_t j = begin; j < end; ++j) weights[j] += weights[i * size + j];
+    }
+  });
   return f.filter.contract(weights, 0, f.filter.groups, nullptr, dw);
 }
 

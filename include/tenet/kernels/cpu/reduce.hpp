@@ -142,21 +142,22 @@ class Reduction {
            reduced.strides[1][reduced.rank - 1] != 1;
   }
 
-  // One output at a time, in chunks of its elements.
+  // One output at a time, in chunks of its elements. Tasks go over all outputs before the next chunk: what lies side by
+  // side in memory belongs to one thread, as it does where elements are mapped, and stays in its caches.
   void reduce_along() const {
     const int64_t n = plan_.count(), chunks = (n - 1) / reduce_chunk + 1;
     const int64_t grain = chunks > 1 ? map_grain / reduce_chunk : n < map_grain ? map_grain / n : 1;
     const States<State> states(chunks > 1 ? outputs() * chunks : 0);
     parallel_for(outputs() * chunks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
-        const int64_t o = t / chunks, first = t % chunks * reduce_chunk;
+        const int64_t o = t % outputs(), first = t / outputs() * reduce_chunk;
         int64_t index[max_rank];
         plan_.kept.locate(o, index);
         const State s = chunk(plan_.kept.offset(1, index), first, n - first < reduce_chunk ? n - first : reduce_chunk);
         if (chunks == 1) {
           out_[o] = finish(s);
         } else {
-          states.get()[t] = s;
+          states.get()[o * chunks + t / outputs()] = s;
         }
       }
     });
