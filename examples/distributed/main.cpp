@@ -49,7 +49,8 @@ double total(C& comm, double mine) {
   return mine;
 }
 
-/// The part of the test images that all ranks together get right.
+/// The part of the test images that all ranks together get right. Where the last batch has fewer images than there are
+/// ranks, some of it count twice.
 template <class D, class C>
 double accuracy(D& ddp, C& comm, const Options& o) {
   data::DataLoader loader(data::MNIST(o.data, false),

@@ -159,7 +159,7 @@ int run(const Options& o, bool epochs_given) {
     if (history.test_accuracy.empty()) table = test(model, testloader);
     terminal::print_confusion(table);
     std::printf("\ntest accuracy %.2f %%\n", 100 * accuracy(table));
-    if (!o.save.empty()) std::printf("saved to %s\n", o.save.c_str());
+    if (!o.save.empty() && done < last) std::printf("saved to %s\n", o.save.c_str());
   }
   if (!o.plot.empty())
     plot::write_svg(o.plot, text({"LeNet, batches of ", o.batch_size, ", ", o.optimizer, ", lr ", o.lr}), history);

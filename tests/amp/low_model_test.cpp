@@ -138,6 +138,57 @@ TEST(LowModel, FollowsWeightsThatAreSet) {
   EXPECT_EQ(step(), 7.75f);
 }
 
+template <class T>
+void expect_as_float(const Tensor<T>& y, const Tensor<float>& exact) {
+  ASSERT_EQ(y.shape(), exact.shape());
+  EXPECT_LT(abs(to<float>(y) - exact).max().item(), 0.05f);
+}
+
+template <class T>
+void check_what_layers_take() {
+  const Tensor<T> x = to<T>(randn({2, 3, 8})), rows = flatten(x, 0, 1);
+  nn::MultiheadAttention<T> attention(8, 2);
+  nn::MultiheadAttention<float> exact(8, 2);
+  exact.in_proj_weight = nn::Parameter<>(to<float>(attention.in_proj_weight).detach());
+  exact.out_proj.weight = nn::Weight<>(to<float>(attention.out_proj.weight).detach());
+  const Tensor<T> y = attention(x, x, x, nn::AttentionMasks{.is_causal = true});
+  const Tensor<float> z = to<float>(x);
+  expect_as_float(y, exact(z, z, z, nn::AttentionMasks{.is_causal = true}));
+  sum(y).backward();
+  EXPECT_TRUE(attention.in_proj_weight.grad().defined());
+
+  const Tensor<T> logits = to<T>(randn({6, 8}));
+  const Tensor<std::int64_t> labels = randint(8, {6});
+  expect_as_float(kl_div(log_softmax(rows, 1), softmax(logits, 1)),
+                  kl_div(log_softmax(to<float>(rows), 1), softmax(to<float>(logits), 1)));
+  nn::DistillationLoss distillation({.temperature = 2});
+  expect_as_float(distillation(rows, logits, labels), distillation(to<float>(rows), to<float>(logits), labels));
+
+  nn::Linear<T> layer(8, 4);
+  prune::l1_unstructured(layer, {.amount = 0.5});
+  EXPECT_EQ(prune::sparsity(layer), 0.5);
+  prune::remove(layer);
+  const Tensor<float> before = to<float>(layer(rows)).detach();
+  nn::add_lora(layer, {.rank = 2});
+  layer(rows).sum().backward();
+  expect_as_float(layer(rows), before);
+  nn::merge_lora(layer);
+  expect_as_float(layer(rows), before);
+
+  nn::BatchNorm1d<T> norm(4);
+  norm(layer(rows));
+  norm.eval();
+  const Tensor<float> normalized = to<float>(norm(layer(rows)));
+  quant::fold_batch_norm_(layer, norm);
+  expect_as_float(layer(rows), normalized);
+}
+
+TEST(LowModel, TakesWhatFloatsTake) {
+  manual_seed(4);
+  check_what_layers_take<half>();
+  check_what_layers_take<bfloat16>();
+}
+
 // ---- LeNet, in float and under autocast
 
 using test::LeNet;

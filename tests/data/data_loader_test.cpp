@@ -94,6 +94,19 @@ TEST(DataLoader, GoesOnInTheMiddleOfAnEpoch) {
   }
 }
 
+TEST(DataLoader, ABatchMayHoldMoreThanThereIs) {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  DataLoader one(pairs(3), {.batch_size = most}), second(pairs(3), {.batch_size = most, .rank = 1, .ranks = 2});
+  EXPECT_EQ(epoch(one), (std::vector<Indices>{{0, 1, 2}}));
+  EXPECT_EQ(epoch(second), (std::vector<Indices>{{2}}));
+  for (const std::int64_t skipped : {std::int64_t(1), std::int64_t(2), most}) {
+    one.set_epoch(0, skipped);
+    second.set_epoch(0, skipped);
+    EXPECT_TRUE(epoch(one, skipped).empty());
+    EXPECT_TRUE(epoch(second, skipped).empty());
+  }
+}
+
 TEST(DataLoader, WorkersDoNotChangeTheStream) {
   DataLoader reference(pairs(101), {.batch_size = 4, .shuffle = true});
   const auto first = epoch(reference), second = epoch(reference);

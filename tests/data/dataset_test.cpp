@@ -131,6 +131,8 @@ TEST(RandomSplit, TakesFractions) {
   EXPECT_EQ(parts[1].size(), 3);
   EXPECT_EQ(parts[2].size(), 3);
   EXPECT_EQ(random_split(Squares{0}, {0.5f, 0.5f})[1].size(), 0);
+  const auto halves = random_split(Squares{2'000'000}, {0.5, 0.5000009});  // rounding may make them more than all
+  EXPECT_EQ(halves[0].size() + halves[1].size(), 2'000'000);
 }
 
 TEST(RandomSplit, RefusesPartsThatAreNotTheWhole) {

@@ -4,6 +4,8 @@
 
 #include <data/files.hpp>
 
+#include <sys/stat.h>
+
 using namespace tenet;
 using data::read_idx;
 using data::read_idx_gzip;
@@ -70,7 +72,7 @@ TEST(Idx, RefusesBytesAfterTheEnd) {
 
 TEST(Idx, RefusesHeadersThatAreNone) {
   EXPECT_TRUE(has(refusal({1, 0, 8, 1, 0, 0, 0, 1, 1}), "magic number"));
-  EXPECT_TRUE(has(refusal({0, 0, 7, 1, 0, 0, 0, 1, 1}), "magic number"));
+  EXPECT_TRUE(has(refusal({0, 0, 7, 1, 0, 0, 0, 1, 1}), "bytes [0, 0, 8 to 14, dimensions], got [0, 0, 7, 1]"));
   EXPECT_TRUE(has(refusal({0, 0, 0xA, 1, 0, 0, 0, 1, 1}), "magic number"));
   EXPECT_TRUE(has(refusal({0, 0, 8, 0, 1}), "dimensions, got 0"));
   EXPECT_TRUE(has(refusal(Bytes{0, 0, 8, 200, 0, 0, 0, 1, 1}), "dimensions, got 200"));
@@ -110,7 +112,16 @@ TEST(Idx, RefusesEachDamageToAGzipFile) {
 TEST(Idx, SaysWhichFileIsMissing) {
   EXPECT_TRUE(has(message<Error>([] { read_idx<std::uint8_t>("/no/such/file"); }), "/no/such/file"));
   EXPECT_TRUE(has(message<Error>([] { read_idx_gzip<std::uint8_t>("/no/such/file"); }), "/no/such/file"));
-  EXPECT_TRUE(has(message<Error>([] { read_idx_gzip<std::uint8_t>("/"); }), "regular file"));
+}
+
+TEST(Idx, RefusesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {std::string("/"), pipe}) {
+    EXPECT_TRUE(has(message<Error>([&] { read_idx<std::uint8_t>(path); }), "regular file"));
+    EXPECT_TRUE(has(message<Error>([&] { read_idx_gzip<std::uint8_t>(path); }), "regular file"));
+  }
 }
 
 }  // namespace

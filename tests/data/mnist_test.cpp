@@ -81,6 +81,9 @@ TEST(Mnist, EachHasItsOwnNormalization) {
   EXPECT_EQ(std::get<0>(clothes.get(0)).data()[0], -0.2860f / 0.3530f);
   EXPECT_EQ(std::get<0>(digits.get(0)).data()[0], -0.1307f / 0.3081f);
   EXPECT_EQ(std::get<0>(plain.get(0)).data()[250], 250 / 255.0f);
+  for (const auto& [mean, std] : {std::pair{0.5f, 0.0f}, {0.5f, -1.0f}, {0.5f, NAN}, {INFINITY, 1.0f}}) {
+    EXPECT_TRUE(has(message<Error>([&, m = mean, s = std] { MNIST(folder.path(), true, {m, s}); }), "a std > 0"));
+  }
 }
 
 TEST(Mnist, RefusesFilesThatDoNotFit) {

@@ -67,6 +67,8 @@ TEST(Arithmetic, IntegersWrapAround) {
 // Half precision computes in float and rounds once.
 TEST(Arithmetic, HalfPrecision) {
   const auto h = from_vector<half>({half(2048.f), half(65504.f)});
+  EXPECT_EQ(values(h * half(0.5f)), (std::vector<half>{half(1024.f), half(32752.f)}));
+  EXPECT_EQ(values(bfloat16(1.f) / full<bfloat16>({1}, bfloat16(4.f))), (std::vector<bfloat16>{bfloat16(0.25f)}));
   EXPECT_EQ(values(h + h), (std::vector<half>{half(4096.f), half(std::numeric_limits<float>::infinity())}));
   EXPECT_EQ(float(values(h + 1)[0]), 2048.f);
   EXPECT_EQ(float(values(h + 3)[0]), 2052.f);  // 2051 is between 2050 and 2052: to even

@@ -122,6 +122,12 @@ TEST(Extremes, EqualOnesShareTheGradient) {
   EXPECT_EQ(x.grad().to_vector(), (Floats{5, 5, 0, 0, 10, 10}));
 }
 
+TEST(Extremes, ManyHalvesShareTheGradientToo) {
+  const auto x = full<half>({70000}, half(1.f)).requires_grad_();
+  amax(x).backward(full<half>({}, half(70.f)));
+  EXPECT_EQ(float(x.grad()(0)), float(half(0.001f)));
+}
+
 TEST(Extremes, NothingToChooseFromIsAnError) {
   const auto message = [](auto f) {
     try {

@@ -277,6 +277,8 @@ TEST(BinaryCrossEntropy, ClampsTheLogarithm) {
   for (float g : p.grad().to_vector()) EXPECT_TRUE(std::isfinite(g));
   EXPECT_LT(p.grad()(0), -1e10f);
   EXPECT_GT(p.grad()(1), 1e10f);
+  EXPECT_EQ(p.grad()(2), 0);  // as in PyTorch: (p - t) / max(p (1 - p), 1e-12)
+  EXPECT_EQ(p.grad()(3), 0);
   for (float wrong : {-0.01f, 1.01f, std::nanf("")}) EXPECT_THROW(of(wrong, 1), Error);
 }
 

@@ -173,6 +173,9 @@ TEST(MaxPool2d, ErrorsNameTheArguments) {
   expect_throws(x, {.kernel_size = 2, .dilation = 0});
   expect_throws(x, {.kernel_size = 2, .dilation = std::int64_t(1) << 62});
   expect_throws(x, {.kernel_size = std::int64_t(1) << 62, .padding = std::int64_t(1) << 61});
+  EXPECT_EQ(message<ShapeError>([&] { max_pool2d(x, {.kernel_size = 65536, .padding = 32768}); }),
+            "max_pool2d: expected a kernel of fewer than 2^31 elements, got [65536, 65536]");
+  expect_throws(x, {.kernel_size = std::int64_t(1) << 36, .padding = std::int64_t(1) << 35});
   expect_throws(ones({5, 5}), {.kernel_size = 2});
   expect_throws(ones({1, 1, 1, 5, 5}), {.kernel_size = 2});
   EXPECT_THROW(max_pool2d(Tensor<float>(), {.kernel_size = 2}), Error);

@@ -121,7 +121,16 @@ TEST(Pipeline, StagesThatDoNotFitEndAllRanks) {
     }
     step();
   });
-  for (const auto& s : again) expect_contains(s, "rank 1 expected micro-batch 1 of 2 from rank 0, got 0 of 2");
+  for (const auto& s : again) {
+    expect_contains(s, "rank 1 expected activations of micro-batch 1 from rank 0, got activations of micro-batch 0");
+  }
+  // A rank without gradients.
+  const auto without = failures(2, [](auto& comm) {
+    const set_grad_enabled mode(comm.rank() == 0);
+    nn::Linear<> stage{2, 2};
+    Pipeline(stage, comm).step(ones({2, 2}), ones({2, 2}), mean_square);
+  });
+  for (const auto& s : without) expect_contains(s, "pipeline: rank 0 wants a gradient, rank 1 is in no_grad");
   // Bytes that are no tensor.
   const auto bytes = failures(2, [](auto& comm) {
     nn::Linear<> stage{2, 2};

@@ -48,6 +48,21 @@ TEST(Transfer, RanksThatDisagreeAreNamed) {
               if (comm.rank() == 0) x.backward();
             }),
             "run_threads: recv (gradient): rank 0 waits for rank 1, which has ended");
+  EXPECT_EQ(failure([](auto& comm) {  // a gradient that nobody waits for
+              const Tensor<float> y = transfer(ones({1}).requires_grad_(), 0, 1, comm);
+              if (comm.rank() == 1) y.backward();
+              transfer(ones({1}), 1, 0, comm);
+              comm.barrier();
+            }),
+            "run_threads: rank 0 failed: transfer: rank 0 expected values from rank 1, got gradient");
+  EXPECT_NE(failure([](auto& comm) {  // another's
+              const Tensor<float> x = ones({1}).requires_grad_(), none;
+              const Tensor<float> a = transfer(x, 0, 1, comm), b = transfer(comm.rank() ? none : x, 0, 1, comm);
+              (comm.rank() ? a : b).backward();
+              comm.barrier();
+            })
+                .find("rank 0 failed: transfer: rank 0 expected the gradient of its transfer "),
+            std::string::npos);
   run_threads(2, [](auto& comm) {
     const Tensor<float> x = transfer(ones({1}).requires_grad_(), 0, 1, comm);
     EXPECT_THROW(x.backward({.create_graph = true}), NotImplemented);

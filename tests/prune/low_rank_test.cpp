@@ -114,6 +114,17 @@ TEST(LowRank, TrainsCopiesAndLoads) {
   EXPECT_THROW(Net().load_state_dict(dict, {.formats = prune::formats()}), Error);
 }
 
+TEST(LowRank, TiedWeightsHaveTheSameFactors) {
+  struct Tied : nn::Module<Tied> {
+    nn::Linear<> a{4, 4}, b{4, 4};
+    TENET_MODULE(a, b)
+  } model;
+  model.b.weight.tie(model.a.weight);
+  prune::low_rank(model, {.rank = 2});
+  EXPECT_EQ(model.a.weight.format(), model.b.weight.format());
+  EXPECT_EQ(model.num_parameters(), 16 + 4 + 4);
+}
+
 TEST(LowRank, RefusesWrongRanks) {
   Net net;
   EXPECT_NE(test::message([&] { prune::low_rank(net, {.rank = 3}); }).find("expected a rank of 1 to 2"),

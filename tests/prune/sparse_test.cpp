@@ -141,6 +141,8 @@ TEST(Sparse, DamagedStatesAreRefused) {
   EXPECT_THROW(load("columns", from_vector(Columns(12, 8))), Error);
   EXPECT_THROW(load("columns", from_vector(Columns(12, -1))), Error);
   EXPECT_THROW(load("columns", from_vector(Columns(11, 0))), Error);
+  EXPECT_THROW(load("columns", from_vector<std::int32_t>({0, 1, 2, 2, 0, 1, 2, 3, 0, 1, 2, 3})), Error);
+  EXPECT_THROW(load("columns", from_vector<std::int32_t>({0, 1, 3, 2, 0, 1, 2, 3, 0, 1, 2, 3})), Error);
   EXPECT_THROW(load("columns", zeros<float>({12})), Error);
   EXPECT_THROW(load("starts", from_vector<std::int64_t>({0, 4, 8, 13})), Error);
   EXPECT_THROW(load("starts", from_vector<std::int64_t>({1, 4, 8, 12})), Error);

@@ -140,6 +140,19 @@ TEST(Affine, RefusesWhatItCannotQuantize) {
             }),
             "fake_quantize: expected a zero point in [0, 255], got 256");
   EXPECT_THROW(quant::quantize(x, quant::ChannelParams{ones<float>({3}), zeros<std::int32_t>({3})}), ShapeError);
+  EXPECT_EQ(test::message([&] { quant::quantize<std::int8_t>(x, quant::QuantParams{}, quant::uint8_levels); }),
+            "quantize: expected levels low < high in [-128, 127], got 0 and 255");
+  const quant::ChannelParams channels{ones<float>({2}), zeros<std::int32_t>({2})};
+  EXPECT_THROW(quant::quantize<std::int8_t>(x, channels, quant::uint8_levels), Error);
+  for (const quant::Levels& bad : {quant::Levels{5, 5}, {5, -5}, {0, std::numeric_limits<std::int32_t>::max()}}) {
+    EXPECT_THROW(quant::choose_qparams(0.0f, 0.5f, bad), Error);
+    EXPECT_THROW(quant::choose_channel_qparams(x, bad), Error);
+    EXPECT_THROW(quant::fake_quantize(x, quant::QuantParams{}, bad), Error);
+    EXPECT_THROW(quant::fake_quantize(x, channels, bad), Error);
+    quant::Observer<float> observer;
+    observer.observe(x);
+    EXPECT_THROW(observer.params(bad), Error);
+  }
   EXPECT_TRUE(std::isnan(quant::fake_quantize(full<float>({1}, NAN), quant::QuantParams{})(0)));
 }
 

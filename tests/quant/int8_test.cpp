@@ -115,11 +115,16 @@ TEST(DynamicInt8, ChangesTheNamedLayers) {
   EXPECT_EQ(some.conv.weight.format_name(), "int8");
   EXPECT_EQ(test::message([&] { quant::quantize_dynamic<nn::Linear>(net, {.names = {"fc3"}}); }),
             "quantize_dynamic: 'fc3' is none of the layers fc1, fc2");
+  EXPECT_THROW(quant::quantize_dynamic_<nn::Linear>(net, {.names = {"fc1", "fc3"}}), Error);
+  EXPECT_THROW(quant::quantize_weights_<nn::Linear>(net, {.names = {"fc1", "fc3"}}), Error);
+  EXPECT_THROW(quant::prepare_qat_<nn::Linear>(net, {.names = {"fc1", "fc3"}}), Error);
+  EXPECT_EQ(net.fc1.weight.format_name(), "dense");
   const auto x = randn<float>({5, 1, 4, 4});
   const auto exact = net(x), y = all(x);
   for (std::int64_t i = 0; i < y.numel(); ++i) EXPECT_NEAR(y.data()[i], exact.data()[i], 0.05);
-  net.fc1.weight.data()[3] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THROW(quant::quantize_dynamic<nn::Linear>(net), Error);
+  net.fc2.weight.data()[3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(quant::quantize_dynamic_<nn::Linear>(net), Error);
+  EXPECT_EQ(net.fc1.weight.format_name(), "dense");
 }
 
 TEST(DynamicInt8, TiedWeightsStayTied) {

@@ -69,6 +69,7 @@ TEST(WeightOnly, LayersComputeWithTheRoundedWeight) {
   EXPECT_THROW(quant::quantize_weights<nn::Linear>(layer, {.bits = 5}), Error);
   EXPECT_THROW(quant::quantize_weights<nn::Linear>(layer, {.group_size = 0}), Error);
   EXPECT_THROW(quant::quantize_weights<nn::Linear>(layer, {.group_size = 3}), Error);
+  EXPECT_NE(test::message<ShapeError>([] { Int8(scalar(1.0f), 64); }).find("got a scalar"), std::string::npos);
 }
 
 struct Net : nn::Module<Net> {

@@ -48,7 +48,8 @@ class DataLoader {
 
   /// The number of batches in an epoch.
   TENET_TAG std::int64_t size() const {
-    return Batches::count(dataset_.size(), options_.batch_size * options_.ranks, options_.drop_last);
+    const std::int64_t batches = Batches::count(dataset_.size(), options_.batch_size, options_.drop_last);
+    return Batches::count(batches, options_.ranks, options_.drop_last);
   }
   TENET_TAG const D& dataset() const { return dataset_; }
   TENET_TAG const DataLoaderOptions& options() const { return options_; }
@@ -128,9 +129,9 @@ class DataLoader {
     if (options_.ranks > 1) {
       order = rank_order(order, options_.batch_size, options_.drop_last, options_.rank, options_.ranks);
     }
-    const std::int64_t skipped = std::min(std::exchange(skipped_, 0), n);
-    const std::int64_t read = std::min(skipped * options_.batch_size, order.numel());
-    order = Tensor<std::int64_t>(make_alias(*order.impl(), {order.numel() - read}, {1}, read));
+    const std::int64_t skipped = std::exchange(skipped_, 0), all = order.numel();
+    const std::int64_t read = skipped <= all / options_.batch_size ? skipped * options_.batch_size : all;
+    order = Tensor<std::int64_t>(make_alias(*order.impl(), {all - read}, {1}, read));
     return Iterator(std::make_unique<Epoch>(dataset_, std::move(order), options_));
   }
   TENET_TAG std::default_sentinel_t end() const { return {}; }

@@ -203,8 +203,10 @@ std::vector<std::int64_t> split_lengths(std::int64_t size, std::span<const L> pa
     if (!valid || std::abs(whole - 1) > 1e-6) {
       throw Error(text({"random_split: expected fractions from 0 to 1 that sum to 1, their sum is ", whole}));
     }
-    for (const L f : parts) lengths.push_back(std::int64_t(double(size) * double(f)));
-    for (const std::int64_t n : lengths) sum += n;
+    for (const L f : parts) {
+      lengths.push_back(std::min(std::int64_t(double(size) * double(f)), size - sum));
+      sum += lengths.back();
+    }
     for (std::size_t i = 0; sum < size; i = (i + 1) % lengths.size(), ++sum) ++lengths[i];
   } else {
     for (const L n : parts) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 namespace tenet::data {
@@ -33,7 +34,8 @@ struct CloseFile {
 
 /// Opens a regular file for reading and tells its size; throws Error.
 TENET_COLD inline std::unique_ptr<std::FILE, CloseFile> open_file(const std::string& path, std::uint64_t& size) {
-  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rbe"));
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hang us
+  std::unique_ptr<std::FILE, CloseFile> file(descriptor < 0 ? nullptr : ::fdopen(descriptor, "rb"));
   struct stat status {};
   if (!file || ::fstat(::fileno(file.get()), &status) != 0) {
     throw Error(text({"file: cannot open '", path, "': ", std::strerror(errno)}));

@@ -73,7 +73,8 @@ TENET_COLD IdxHeader read_idx_header(S& source) {
   }
   const IdxType type = idx_type(magic[2]);
   if (magic[0] || magic[1] || !type.name) {
-    bad_idx(source, text({"expected a magic number 0x00000801 to 0x00000E08, got ", big_endian(magic)}));
+    bad_idx(source, text({"expected a magic number of bytes [0, 0, 8 to 14, dimensions], got [", magic[0], ", ",
+                          magic[1], ", ", magic[2], ", ", magic[3], "]"}));
   }
   const int rank = magic[3];
   if (rank < 1 || rank > max_rank) bad_idx(source, text({"expected 1 to ", max_rank, " dimensions, got ", rank}));

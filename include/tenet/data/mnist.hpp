@@ -4,6 +4,7 @@
 
 #include <tenet/data/gzip.hpp>
 
+#include <cmath>
 #include <span>
 #include <tuple>
 
@@ -28,8 +29,8 @@ class MNIST {
   static constexpr Normalization standard{0.1307f, 0.3081f};
 
   /// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-..., if not `train`), or these names
-  /// with .gz, in the folder `root`. Throws Error when there are none, FormatError when they are not what
-  /// their names say.
+  /// with .gz, in the folder `root`. Throws Error when there are none and for a std that cannot divide, FormatError when
+  /// they are not what their names say.
   TENET_TAG explicit MNIST(const std::string& root, bool train = true, Normalization normalization = {});
 
   TENET_TAG std::int64_t size() const { return images_.size(0); }
@@ -78,6 +79,10 @@ TENET_COLD inline std::string find_mnist(const std::string& root, const std::str
 }  // namespace TENET_CONFIG
 
 TENET_TAG TENET_COLD inline MNIST::MNIST(const std::string& root, bool train, Normalization normalization) {
+  if (!std::isfinite(normalization.mean) || !std::isnormal(normalization.std) || normalization.std < 0) {
+    throw Error(
+        text({"mnist: expected a finite mean and a std > 0, got ", normalization.mean, " and ", normalization.std}));
+  }
   const std::string part = root.empty() ? "." : root, prefix = train ? "train" : "t10k";
   const std::string image_file = detail::find_mnist(part, prefix + "-images-idx3-ubyte");
   const std::string label_file = detail::find_mnist(part, prefix + "-labels-idx1-ubyte");

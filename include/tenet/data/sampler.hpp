@@ -24,14 +24,14 @@ inline Tensor<std::int64_t> random_order(std::int64_t size, std::uint64_t seed, 
 /// examples than there are ranks, those without one take its first.
 inline Tensor<std::int64_t> rank_order(const Tensor<std::int64_t>& order, std::int64_t batch_size, bool drop_last,
                                        std::int64_t rank, std::int64_t ranks) {
-  const std::int64_t n = order.numel(), whole = batch_size * ranks, left = n % whole;
+  const std::int64_t n = order.numel(), whole = n / batch_size / ranks, left = n - whole * ranks * batch_size;
   const std::int64_t each = left / ranks, begin = n - left + rank * each + std::min(rank, left % ranks);
   const std::int64_t last = drop_last ? 0 : each + (rank < left % ranks);
   const bool repeats = !drop_last && left > 0 && last == 0;
-  const Tensor<std::int64_t> out = empty<std::int64_t>({n / whole * batch_size + last + repeats});
+  const Tensor<std::int64_t> out = empty<std::int64_t>({whole * batch_size + last + repeats});
   std::int64_t* to = out.data();
-  for (std::int64_t b = 0; b < n / whole; ++b) {
-    to = std::copy_n(order.data() + b * whole + rank * batch_size, batch_size, to);
+  for (std::int64_t b = 0; b < whole; ++b) {
+    to = std::copy_n(order.data() + (b * ranks + rank) * batch_size, batch_size, to);
   }
   std::copy_n(order.data() + (repeats ? n - left : begin), last + repeats, to);
   return out;

@@ -135,8 +135,9 @@ void load(M& module, const std::string& path, nn::LoadOptions options = {}) {
   detail::about("load", path, [&] { module.load_state_dict(detail::model_of(file), options); });
 }
 
-/// Writes all that a training needs to go on as if it had not stopped: module, optimizer, default generator and
-/// progress. As save(), otherwise.
+/// Writes what changes while a training runs: module, optimizer, default generator and progress. To go on as if it had
+/// not stopped, make module, optimizer and schedule with the options they had, load, and set_step() the schedule. As
+/// save(), otherwise.
 template <nn::IsModule M, Stateful O>
 void save_training(M& module, const O& optimizer, const std::string& path, const TrainingProgress& progress) {
   const NamedTensors all =

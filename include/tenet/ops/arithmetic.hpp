@@ -91,9 +91,10 @@ struct Div : BinaryOp<Div> {
 
 }  // namespace op
 
-/// A number that may stand beside a tensor of T: any, but no fraction beside integers.
+/// A number that may stand beside a tensor of T: a T or any other, but no fraction beside integers.
 template <class V, class T>
-concept ScalarFor = std::is_arithmetic_v<V> &&(FloatElement<T> || !std::is_floating_point_v<V>);
+concept ScalarFor = std::is_same_v<V, T> ||
+    (std::is_arithmetic_v<V> && (FloatElement<T> || !std::is_floating_point_v<V>));
 
 /// -x, elementwise.
 template <TensorLike X>

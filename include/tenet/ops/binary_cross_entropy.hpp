@@ -63,18 +63,13 @@ struct ClampedLog : UnaryOp<ClampedLog> {
   }
   template <class T>
   TENET_ALWAYS_INLINE T df(T x, T) const {
-    return complement ? -1 / bounded(1 - x) : 1 / bounded(x);
+    const T p = x * (1 - x);
+    return (complement ? -x : 1 - x) / (p < T(1e-12) ? T(1e-12) : p);
   }
   template <class T>
   T ddf(T x) const {
-    const T p = bounded(complement ? 1 - x : x);
-    return -1 / (p * p);
-  }
-
- private:
-  template <class T>
-  T bounded(T p) const {
-    return p < T(1e-12) ? T(1e-12) : p;
+    const T d = df(x, T());
+    return -d * d;
   }
 };
 

@@ -54,7 +54,9 @@ struct Extremum {
     const Shape& shape = grad.input_shape(0);
     const auto r = grad.options<Reduced>();
     const Tensor<T> ties = apply<Ties>(grad.kept<T>(0), spread(grad.output<T>(), shape, r));
-    grad[0] = mul(spread(div(g, apply<Sum>(ties, r)), shape, r), ties);
+    using C = cpu::compute_t<T>;  // holds how many there are
+    const Tensor<C> each = div(to<C>(g), apply<Sum>(to<C>(ties), r));
+    grad[0] = mul(spread(to<T>(each), shape, r), ties);
   }
 };
 

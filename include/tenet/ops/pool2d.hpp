@@ -49,6 +49,9 @@ inline MaxPool2dGeometry max_pool2d_geometry(const Shape& x, MaxPool2dOptions o)
   g.s.dil_h = o.dilation.h, g.s.dil_w = o.dilation.w;
   g.s.oh = window_outputs(op, g.s.h, g.s.kh, g.s.stride_h, g.s.pad_h, g.s.dil_h, o.ceil_mode);
   g.s.ow = window_outputs(op, g.s.w, g.s.kw, g.s.stride_w, g.s.pad_w, g.s.dil_w, o.ceil_mode);
+  if (g.s.kh > std::numeric_limits<std::int32_t>::max() / g.s.kw) {
+    throw ShapeError(text({op, ": expected a kernel of fewer than 2^31 elements, got ", o.kernel_size}));
+  }
   // Taps further apart than the image is wide can miss it on both sides.
   if ((g.s.pad_h && g.s.dil_h > g.s.h) || (g.s.pad_w && g.s.dil_w > g.s.w)) {
     throw ShapeError(

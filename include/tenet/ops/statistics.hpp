@@ -165,8 +165,8 @@ tensor_t<X> std(const X& x, const Dims& dims = {}, bool keepdim = false, double 
   return detail::variance<op::Std>(x, dims, keepdim, correction);
 }
 
-/// Norms of vectors, (sum of |x|^p)^(1/p); for p = 0 the number of elements that are not 0, for p = infinity
-/// (-infinity) the greatest (least) of |x|. Where a norm has no derivative, as at 0, the gradient is 0. Throws
+/// Norms of vectors, (sum of |x|^p)^(1/p); for p = 0 the number of elements that are not 0, outside the graph, for p =
+/// infinity (-infinity) the greatest (least) of |x|. Where a norm has no derivative, as at 0, the gradient is 0. Throws
 /// ShapeError for infinite p without elements, Error for p = NaN. See torch.linalg.vector_norm.
 template <TensorLike X>
 tensor_t<X> norm(const X& x, double p = 2, const Dims& dims = {}, bool keepdim = false) {

@@ -77,7 +77,7 @@ class StageRun {
     m.input = first() ? inputs_.narrow(0, range(k).begin, range(k).size) : recv(k);
     m.output = call(m.input);
     if (!last()) {
-      const Envelope e{.wants_gradient = m.output.requires_grad(), .part = k, .parts = count_, .examples = examples_};
+      const Envelope e{.wants_gradient = m.output.requires_grad(), .parts = count_, .examples = examples_};
       send_tensor(comm_, comm_.rank() + 1, m.output, e, what("activations", k));
     }
     return m;
@@ -110,9 +110,10 @@ class StageRun {
       count_ = e.parts;
       examples_ = e.examples;
     }
-    if (e.part != k || e.parts != count_ || e.examples != examples_) {
-      throw Error(text({"pipeline: rank ", comm_.world_rank(comm_.rank()), " expected micro-batch ", k, " of ", count_,
-                        " from rank ", comm_.world_rank(from), ", got ", e.part, " of ", e.parts}));
+    if (e.parts != count_ || e.examples != examples_) {
+      throw Error(text({"pipeline: rank ", comm_.world_rank(comm_.rank()), " expected one of ", count_,
+                        " micro-batches of ", examples_, " examples from rank ", comm_.world_rank(from),
+                        ", got one of ", e.parts, " of ", e.examples}));
     }
     x.impl()->requires_grad = e.wants_gradient;
     return x;
@@ -166,7 +167,7 @@ class Pipeline {
   /// gradient of the batch's loss, which it returns on every rank: the mean of loss(result, targets), a scalar, over
   /// the micro-batches, weighted by their examples. So a loss that is a mean over examples is that of the batch. Only
   /// rank 0 looks at `inputs` and only the last one at `targets`, whose first dimension is that of the inputs.
-  /// In no_grad it only computes the loss.
+  /// In no_grad, which all ranks are in or none, it only computes the loss.
   ///
   /// Stages after the first take elements of `In`: step<bfloat16>(...). Throws ShapeError for an empty batch, other
   /// targets, a loss that is no scalar, and activations that the stage does not take; DTypeError where the types of

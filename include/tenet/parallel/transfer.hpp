@@ -26,12 +26,17 @@ template <class T, class C>
 struct TransferPass final : Pass {
   C* comm;
   int from, to;
-  Shape shape;  // of the input; on rank `to` it only stands for what comes before in the graph
+  std::int64_t number;  // of rank `from`
+  Shape shape;          // of the input; on rank `to` it only stands for what comes before in the graph
 
   void backward(const AnyTensor& gradient, AnyTensor* out) override {
-    Envelope e;
+    Envelope e{.transfer = number};
     if (comm->rank() == from) {
       out[0] = recv_tensor<T>(*comm, "transfer", to, e, "gradient");
+      if (e.transfer != number) {
+        throw Error(text({"transfer: rank ", comm->world_rank(from), " expected the gradient of its transfer ", number,
+                          " from rank ", comm->world_rank(to), ", got that of ", e.transfer}));
+      }
     } else {
       send_tensor(*comm, from, gradient, e, "gradient");
       out[0] = zeros<T>(shape);
@@ -68,14 +73,11 @@ Tensor<T> transfer(const Tensor<T>& x, int from, int to, C& comm) {
   Tensor<T> y, input = x;
   if (comm.rank() == from) {
     e.wants_gradient = state::grad_enabled && x.requires_grad();
+    e.transfer = state::last_transfer + 1;
     detail::send_tensor(comm, to, x, e, "values");
     y = zeros<T>({});
   } else {
     y = detail::recv_tensor<T>(comm, "transfer", from, e, "values");
-    if (e.wants_gradient && !state::grad_enabled) {
-      throw Error(text({"transfer: rank ", comm.world_rank(from), " wants a gradient, rank ", comm.world_rank(to),
-                        " is in no_grad"}));
-    }
     if constexpr (FloatElement<T>) {
       if (!x.defined() || !x.requires_grad()) input = zeros<T>({}).requires_grad_();
     }
@@ -86,6 +88,7 @@ Tensor<T> transfer(const Tensor<T>& x, int from, int to, C& comm) {
       pass->comm = &comm;
       pass->from = from;
       pass->to = to;
+      pass->number = e.transfer;
       pass->shape = input.shape();
       detail::record_pass<detail::TransferName>(y, {input}, std::move(pass));
       detail::number_transfer(y);

@@ -47,7 +47,7 @@ template <class T = float>
 class Sparse final : public nn::WeightFormat<T> {
  public:
   /// Elements [starts[r], starts[r + 1]) of `columns` and `values` [n] are those of row r; starts is [out + 1]. Throws
-  /// Error unless the columns lie in [0, in) and the starts go from 0 to n without a step back.
+  /// Error unless the columns of each row ascend in [0, in) and the starts go from 0 to n without a step back.
   TENET_TAG Sparse(std::int64_t in, Tensor<std::int64_t> starts, Tensor<std::int32_t> columns, Tensor<T> values)
       : in_(in), starts_(packed(starts)), columns_(packed(columns)), values_(packed(values)) {
     const std::int64_t n = values_.numel();
@@ -55,7 +55,14 @@ class Sparse final : public nn::WeightFormat<T> {
     bool fits = starts_.dim() == 1 && starts_.numel() > 0 && columns_.dim() == 1 && values_.dim() == 1 &&
                 columns_.numel() == n && s[0] == 0 && s[starts_.numel() - 1] == n;
     for (std::int64_t r = 0; fits && r + 1 < starts_.numel(); ++r) fits = s[r] <= s[r + 1];
-    for (std::int64_t k = 0; fits && k < n; ++k) fits = columns_.data()[k] >= 0 && columns_.data()[k] < in;
+    for (std::int64_t r = 0; fits && r + 1 < starts_.numel(); ++r) {
+      std::int64_t next = 0;
+      for (std::int64_t k = s[r]; fits && k < s[r + 1]; ++k) {
+        const std::int64_t column = columns_.data()[k];
+        fits = column >= next && column < in;
+        next = column + 1;
+      }
+    }
     if (!fits) {
       throw Error(text({"sparse: starts ", starts_.shape(), ", columns ", columns_.shape(), " and values ",
                         values_.shape(), " are not those of a matrix with ", in, " columns"}));

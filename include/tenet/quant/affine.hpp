@@ -42,6 +42,14 @@ constexpr Levels levels_of() {
   return std::is_same_v<Q, std::uint8_t> ? uint8_levels : int8_levels;
 }
 
+/// Throws Error unless `levels` are several of `all`, by default of those that float can round to.
+inline void check_levels(const char* op, Levels levels, Levels all = {-(1 << 20), 1 << 20}) {
+  if (levels.low < all.low || levels.low >= levels.high || levels.high > all.high) {
+    throw Error(text({op, ": expected levels low < high in [", all.low, ", ", all.high, "], got ", levels.low, " and ",
+                      levels.high}));
+  }
+}
+
 inline void check(const char* op, QuantParams p, Levels levels) {
   if (!(p.scale >= std::numeric_limits<float>::min() && p.scale <= std::numeric_limits<float>::max())) {
     throw Error(text({op, ": expected a positive scale, got ", p.scale}));
@@ -95,11 +103,13 @@ int channel_axis(const char* op, const Tensor<T>& x, const ChannelParams& p, Lev
 
 /// The parameters for values in [low, high], widened to hold 0, which is exact: scale = (high - low) / (levels - 1),
 /// at least 2^-23. `symmetric`: the zero point is the middle level, scale = max(-low, high) / ((levels - 1) / 2).
-/// Throws Error for bounds that are not finite or not in order. See torch.ao.quantization.observer.MinMaxObserver.
+/// Throws Error for bounds that are not finite or not in order, as all of these do for levels that are none. See
+/// torch.ao.quantization.observer.MinMaxObserver.
 inline QuantParams choose_qparams(float low, float high, Levels levels = uint8_levels, bool symmetric = false) {
   if (!(low <= high && std::isfinite(low) && std::isfinite(high))) {
     throw Error(text({"choose_qparams: expected finite bounds in order, got ", low, " and ", high}));
   }
+  detail::check_levels("choose_qparams", levels);
   constexpr float least = std::numeric_limits<float>::epsilon();
   const float steps = float(levels.high - levels.low);
   low = std::min(low, 0.0f), high = std::max(high, 0.0f);
@@ -152,6 +162,7 @@ ChannelParams choose_channel_qparams(const X& x, Levels levels = int8_levels, bo
 template <class Q = std::uint8_t, TensorLike X>
 Tensor<Q> quantize(const X& x, QuantParams params, Levels levels = detail::levels_of<Q>()) {
   static_assert(std::is_same_v<element_t<X>, float>, "quantization takes tensors of float");
+  detail::check_levels("quantize", levels, detail::levels_of<Q>());
   detail::check("quantize", params, levels);
   Tensor<Q> out = empty<Q>(x.shape());
   const Tensor<float> from = packed(static_cast<const Tensor<float>&>(x));
@@ -164,6 +175,7 @@ Tensor<Q> quantize(const X& x, QuantParams params, Levels levels = detail::level
 template <class Q = std::int8_t, TensorLike X>
 Tensor<Q> quantize(const X& x, const ChannelParams& params, Levels levels = detail::levels_of<Q>()) {
   static_assert(std::is_same_v<element_t<X>, float>, "quantization takes tensors of float");
+  detail::check_levels("quantize", levels, detail::levels_of<Q>());
   const int axis = detail::channel_axis("quantize", static_cast<const Tensor<float>&>(x), params, levels);
   Tensor<Q> out = empty<Q>(x.shape());
   const Tensor<float> from = packed(static_cast<const Tensor<float>&>(x));
@@ -271,6 +283,7 @@ template <TensorLike X>
 tensor_t<X> fake_quantize(const X& x, QuantParams params, Levels levels = uint8_levels) {
   using T = element_t<X>;
   static_assert(FloatElement<T>, "fake_quantize takes tensors of a floating type");
+  detail::check_levels("fake_quantize", levels);
   detail::check("fake_quantize", params, levels);
   return apply<op::FakeQuantize>(static_cast<const Tensor<T>&>(x), scalar(T(params.scale)),
                                  scalar(T(float(params.zero_point))), levels);
@@ -281,6 +294,7 @@ template <TensorLike X>
 tensor_t<X> fake_quantize(const X& x, const ChannelParams& params, Levels levels = int8_levels) {
   using T = element_t<X>;
   static_assert(FloatElement<T>, "fake_quantize takes tensors of a floating type");
+  detail::check_levels("fake_quantize", levels);
   const int axis = detail::channel_axis("fake_quantize", static_cast<const Tensor<T>&>(x), params, levels);
   Dims sizes;
   for (int d = 0; d < x.dim(); ++d) sizes.push_back(d == axis ? x.shape()[d] : 1);

@@ -14,12 +14,13 @@ struct DynamicOptions {
 inline namespace TENET_CONFIG {
 
 /// Gives the layers of the given types weights of int8: `quantize_dynamic_<nn::Linear>(model)`. Throws Error for a
-/// pattern that describes no layer, and for weights that are not finite. Each layer's input is quantized by the bounds
-/// of its batch, to uint8, and the products are exact. See torch.ao.quantization.quantize_dynamic.
+/// pattern that describes no layer, and for weights that are not finite; nothing is changed then. Each layer's input is
+/// quantized by the bounds of its batch, to uint8, and the products are exact. See
+/// torch.ao.quantization.quantize_dynamic.
 template <template <class> class... Layers, nn::IsModule M>
 M& quantize_dynamic_(M& model, const DynamicOptions& options = {}) {
-  detail::change_formats<Layers...>("quantize_dynamic", model, options.names, [&](const std::string&, const auto& w) {
-    return std::make_shared<Int8Weight<element_t<decltype(w)>>>(w, options.per_channel);
+  detail::change_formats<Layers...>("quantize_dynamic", model, options.names, [&](const Tensor<float>& w) {
+    return std::make_shared<Int8Weight<float>>(w, options.per_channel);
   });
   return model;
 }

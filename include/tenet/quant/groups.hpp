@@ -21,10 +21,11 @@ struct GroupWeight final : detail::WeightOnly<GroupWeight<T, Bits>, T> {
   Shape of;
 
   GroupWeight() = default;
-  /// Quantizes `weight`. Throws ShapeError if it is empty, Error if a value is not finite or the group size not even
+  /// Quantizes `weight`. Throws ShapeError if it is empty or a scalar, Error if a value is not finite or the group size not even
   /// and positive.
   GroupWeight(const Tensor<float>& weight, std::int64_t size) : of(weight.shape()) {
-    detail::check_values(format_name, of, of.size() >= 1);
+    if (of.size() == 0) throw ShapeError(text({format_name, ": expected a weight [out, ...], got a scalar"}));
+    detail::check_values(format_name, of, true);
     check_size(size);
     group_size = nn::Buffer<std::int64_t>(full<std::int64_t>({1}, size));
     values = nn::Buffer<Stored>(empty<Stored>({of[0], row_bytes()}));

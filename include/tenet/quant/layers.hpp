@@ -31,10 +31,16 @@ inline constexpr bool is_layer = false;
 template <template <class> class Layer, class T>
 inline constexpr bool is_layer<Layer, Layer<T>> = true;
 
-/// Calls f(name, layer) for the layers of the given types that a pattern of `names` describes: for all whose weight no
-/// format replaces, if there are none. Throws Error for a pattern that describes no layer.
-template <template <class> class... Layers, class M, class F>
-void each_layer(const char* op, M& model, const std::vector<std::string>& names, F f) {
+struct NamedWeight {
+  std::string name;  // of the layer
+  nn::Weight<float>* weight;
+};
+
+/// The weights of the layers of the given types that a pattern of `names` describes: of all whose weight no format
+/// replaces, if there are none. Throws Error for a pattern that describes no layer.
+template <template <class> class... Layers, class M>
+std::vector<NamedWeight> weights_of(const char* op, M& model, const std::vector<std::string>& names) {
+  std::vector<NamedWeight> chosen;
   std::vector<bool> used(names.size());
   std::string all;
   model.each_module([&]<class X>(const std::string& name, X& layer) {
@@ -44,28 +50,28 @@ void each_layer(const char* op, M& model, const std::vector<std::string>& names,
       for (std::size_t i = 0; i < names.size(); ++i) {
         if (matches(names[i], name)) wanted = used[i] = true;
       }
-      if (wanted) f(name, layer);
+      if (wanted) chosen.push_back({name, &layer.weight});
     }
   });
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!used[i]) throw Error(text({op, ": '", names[i], "' is none of the layers ", all}));
   }
+  return chosen;
 }
 
-/// Gives the weights of such layers the formats that make(name, dense weight) returns; tied weights stay tied.
+/// Gives such weights the formats that make(dense weight) returns; tied weights stay tied. Where it throws, nothing is
+/// changed.
 template <template <class> class... Layers, class M, class F>
 void change_formats(const char* op, M& model, const std::vector<std::string>& names, F make) {
   const no_grad guard;
-  std::vector<std::pair<AnyTensor, nn::Weight<float>*>> done;
-  each_layer<Layers...>(op, model, names, [&](const std::string& name, auto& layer) {
-    nn::Weight<float>& weight = layer.weight;
-    const AnyTensor before = weight;
-    for (const auto& [tensor, first] : done) {
-      if (before && tensor.is(before)) return weight.tie(*first);
-    }
-    weight.set_format(make(name, weight.dense().detach()));
-    done.emplace_back(before, &weight);
-  });
+  const std::vector<NamedWeight> chosen = weights_of<Layers...>(op, model, names);
+  std::vector<std::shared_ptr<nn::WeightFormat<float>>> formats;
+  for (const auto& [name, weight] : chosen) {
+    std::size_t first = 0;
+    while (first < formats.size() && !(*weight && weight->is(*chosen[first].weight))) ++first;
+    formats.push_back(first < formats.size() ? formats[first] : make(weight->dense().detach()));
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i].weight->set_format(formats[i]);
 }
 
 }  // namespace detail

@@ -231,6 +231,7 @@ class Observer {
     return {T(double(low_) + width * double(r.begin)), T(double(low_) + width * double(r.end)), true};
   }
   QuantParams params(Levels levels = uint8_levels, bool symmetric = false) const {
+    detail::check_levels("observer", levels);
     const cpu::Bounds b = bounds(levels.high - levels.low + 1);
     return choose_qparams(b.low, b.high, levels, symmetric);
   }

@@ -96,15 +96,18 @@ struct FakeQuantizedWeight final : nn::WeightFormat<T> {
 /// Makes the layers of the given types train for int8: `prepare_qat_<nn::Conv2d, nn::Linear>(model)`. Their parameters
 /// stay, so that an optimizer may hold them already. Batch normalizations are folded first (fold_batch_norm_), for
 /// int8 rounds the weights that a layer has then. Throws Error for a layer whose weight is not dense, and for a
-/// pattern that describes no layer. See torch.ao.quantization.prepare_qat.
+/// pattern that describes no layer; nothing is changed then. See torch.ao.quantization.prepare_qat.
 template <template <class> class... Layers, nn::IsModule M>
 M& prepare_qat_(M& model, const TrainingOptions& options = {}) {
-  detail::each_layer<Layers...>("prepare_qat", model, options.names, [&](const std::string& name, auto& layer) {
-    if (layer.weight.format()) {
-      throw Error(text({"prepare_qat: layer '", name, "' has a weight of format ", layer.weight.format_name()}));
+  const std::vector<detail::NamedWeight> chosen = detail::weights_of<Layers...>("prepare_qat", model, options.names);
+  for (const auto& [name, weight] : chosen) {
+    if (weight->format()) {
+      throw Error(text({"prepare_qat: layer '", name, "' has a weight of format ", weight->format_name()}));
     }
-    layer.weight.set_format(std::make_shared<FakeQuantizedWeight<float>>(layer.weight.full_shape(), options));
-  });
+  }
+  for (const auto& [name, weight] : chosen) {
+    weight->set_format(std::make_shared<FakeQuantizedWeight<float>>(weight->shape(), options));
+  }
   return model;
 }
 

@@ -54,9 +54,9 @@ Tensor<float> run_all(M& model, Data&& data) {
 template <template <class> class... Layers, nn::IsModule M, class Data>
 M& quantize_static_(M& model, Data&& data, const StaticOptions& options = {}) {
   M watched = model.clone();
-  detail::each_layer<Layers...>("quantize_static", watched, options.names, [&](const std::string&, auto& layer) {
-    layer.weight.set_format(std::make_shared<ObservedWeight<float>>(layer.weight, options.observer));
-  });
+  for (const auto& [name, weight] : detail::weights_of<Layers...>("quantize_static", watched, options.names)) {
+    weight->set_format(std::make_shared<ObservedWeight<float>>(*weight, options.observer));
+  }
   const Tensor<float> first = detail::run_all(watched, data);
   std::vector<std::pair<std::string, std::shared_ptr<Int8Weight<float>>>> made;
   watched.each_module([&]<class X>(const std::string& name, X& layer) {

@@ -16,11 +16,11 @@ struct WeightOptions {
 inline namespace TENET_CONFIG {
 
 /// Gives the layers of the given types small weights: `quantize_weights_<nn::Linear>(model, {.bits = 4})`. Throws Error
-/// for other bits, for a pattern that describes no layer, and for weights that are not finite.
+/// for other bits, for a pattern that describes no layer, and for weights that are not finite; nothing is changed then.
 template <template <class> class... Layers, nn::IsModule M>
 M& quantize_weights_(M& model, const WeightOptions& options = {}) {
   using Format = std::shared_ptr<nn::WeightFormat<float>>;
-  const auto make = [&](const std::string&, const Tensor<float>& w) -> Format {
+  const auto make = [&](const Tensor<float>& w) -> Format {
     switch (options.bits) {
       case 4: return std::make_shared<GroupWeight<float, 4>>(w, options.group_size);
       case 8: return std::make_shared<GroupWeight<float, 8>>(w, options.group_size);
