@@ -148,6 +148,24 @@ TEST(DataParallel, ReplicasSeeTheCallersModes) {
   EXPECT_TRUE(model.scale.is_leaf() && model.scale.requires_grad());
 }
 
+struct Times : nn::Module<Times> {
+  nn::Parameter<> scale{ones({1})};
+  TENET_MODULE(scale)
+  Tensor<float> forward(const Tensor<float>& x, const Tensor<float>& t) { return x * t * scale; }
+};
+
+TEST(DataParallel, AScalarGoesToEachReplicaWhole) {
+  Times model;
+  auto replicas = parallel::DataParallel(model, {.replicas = 3});
+  const Tensor<float> x = arange<float>(6).view({6, 1}), leaf = full<float>({}, 2).requires_grad_();
+  Tensor<float> t = leaf;
+  for (int i = 0; i < 1000; ++i) t = t * 1.0f;  // a graph that all replicas would walk
+  replicas(x, t).sum().backward();
+  EXPECT_EQ(leaf.grad().item(), 15);
+  EXPECT_EQ(autograd::grad(replicas(x, leaf).sum(), leaf).item(), 15);
+  EXPECT_EQ(leaf.grad().item(), 15);
+}
+
 TEST(DataParallel, FollowsChangesOfTheModel) {
   nn::Linear<> model{2, 1};
   auto replicas = parallel::DataParallel(model, {.replicas = 2});
@@ -202,23 +220,33 @@ TEST(DataParallel, ParametersMayBeOfOtherTypesAndUnused) {
   EXPECT_FALSE(model.unused.grad());
 }
 
+bool picky = true;  // in backward
 struct Picky : nn::Module<Picky> {
   nn::Parameter<> scale{ones({1})};
   TENET_MODULE(scale)
   Tensor<float> forward(const Tensor<float>& x) {
     if (x(0, 0) > 1.5f) throw IndexError("picky: row " + std::to_string(int(x(0, 0))));
     const Tensor<float> y = x * scale;
-    if (x(0, 0) > 0.5f) y.register_hook([](const Tensor<float>&) { throw FormatError("picky: backward"); });
+    if (x(0, 0) > 0.5f) {
+      y.register_hook([](const Tensor<float>&) {
+        if (picky) throw FormatError("picky: backward");
+      });
+    }
     return y;
   }
 };
 
 TEST(DataParallel, AnExceptionOfAReplicaArrives) {
+  picky = true;
   Picky model;
   auto replicas = parallel::DataParallel(model, {.replicas = 4});
   EXPECT_EQ(message<IndexError>([&] { replicas(arange<float>(4).view({4, 1})); }), "picky: row 2");
   const Tensor<float> y = replicas(arange<float>(2).view({2, 1}));
-  EXPECT_EQ(message<FormatError>([&] { y.sum().backward(); }), "picky: backward");
+  EXPECT_EQ(message<FormatError>([&] { y.sum().backward({.retain_graph = true}); }), "picky: backward");
+  picky = false;
+  y.sum().backward();
+  EXPECT_EQ(model.scale.grad().item(), 1) << "nothing of the backward that failed";
+  model.zero_grad();
   EXPECT_TRUE(model.scale.is_leaf() && model.scale.requires_grad());
   replicas(zeros({4, 1}) + 0.25f).sum().backward();
   EXPECT_EQ(model.scale.grad().item(), 1);

@@ -30,7 +30,7 @@ struct DataParallelName {
 template <class T>
 struct Part {
   Tensor<T> output;
-  std::vector<AnyTensor> leaves;  // of the inputs that were split, and then of the parameters
+  std::vector<AnyTensor> leaves;  // of the arguments, and then of the parameters
 };
 
 /// Backward of a split batch: each part's on its thread, and then the sum over the parts in their order.
@@ -38,7 +38,7 @@ template <class T>
 struct DataParallelPass final : Pass {
   std::shared_ptr<Workers> workers;
   std::vector<Part<T>> parts;
-  std::vector<Shape> split;  // shapes of the inputs that were
+  std::vector<Shape> arguments;  // shapes of the tensors among them; those with a dimension were split
 
   void backward(const AnyTensor& gradient, AnyTensor* out) override {
     std::vector<Tensor<T>> gradients;
@@ -47,12 +47,19 @@ struct DataParallelPass final : Pass {
       gradients.push_back(narrow(Tensor<T>(gradient), 0, begin, p.output.size(0)));
       begin += p.output.size(0);
     }
-    workers->run(int(parts.size()), [&](int i) {
-      const Part<T>& p = parts[std::size_t(i)];
-      if (p.output.requires_grad()) p.output.backward(gradients[std::size_t(i)], {.retain_graph = true});
-    });
+    try {
+      workers->run(int(parts.size()), [&](int i) {
+        const Part<T>& p = parts[std::size_t(i)];
+        if (p.output.requires_grad()) p.output.backward(gradients[std::size_t(i)], {.retain_graph = true});
+      });
+    } catch (...) {  // of what the others have found, nothing may stay for the next backward
+      for (const Part<T>& p : parts) {
+        for (const AnyTensor& leaf : p.leaves) take_gradient(leaf);
+      }
+      throw;
+    }
     for (std::size_t k = 0; k < parts[0].leaves.size(); ++k) {
-      out[k] = k < split.size() ? joined(k) : summed(k);
+      out[k] = k < arguments.size() && arguments[k].size() > 0 ? joined(k) : summed(k);
     }
   }
 
@@ -83,7 +90,7 @@ struct DataParallelPass final : Pass {
       const std::int64_t bytes = p.leaves[k].numel() * std::int64_t(item_size(p.leaves[k].dtype()));
       if (g && bytes) {
         if (!whole) {
-          whole = AnyTensor(make_impl(split[k], g.dtype()));
+          whole = AnyTensor(make_impl(arguments[k], g.dtype()));
           std::memset(whole.data_ptr(), 0, whole.impl()->storage->bytes);
         }
         std::memcpy(static_cast<char*>(whole.data_ptr()) + begin, g.data_ptr(), std::size_t(bytes));
@@ -104,7 +111,7 @@ bool is_split(const X& x) {
 }  // namespace TENET_CONFIG
 
 /// Runs a model on parts of a batch at the same time. Every tensor argument with a dimension is split along its first
-/// one; other arguments go to each replica as they are. The result, a tensor, is joined along its first dimension, and
+/// one; other arguments go to each replica whole. The result, a tensor, is joined along its first dimension, and
 /// backward adds the sum of the replicas' gradients, in their order, to the model's own parameters: train those as
 /// ever.
 ///
@@ -166,12 +173,12 @@ class DataParallel {
   TENET_TAG Tensor<T> run(std::int64_t examples, int count, const A&... args) {
     const detail::Trained own(*model_);
     auto pass = std::make_unique<detail::DataParallelPass<T>>();
-    std::vector<AnyTensor> inputs;  // of the whole: arguments that are split, and then parameters
+    std::vector<AnyTensor> inputs;  // of the whole: tensors among the arguments, and then parameters
     const auto list = [&]<class X>(const X& x) {
-      if (!detail::is_split(x)) return;
       if constexpr (TensorLike<X>) {
+        if (!x.defined()) return;
         inputs.push_back(x);
-        pass->split.push_back(x.shape());
+        pass->arguments.push_back(x.shape());
       }
     };
     (list(args), ...);
@@ -200,8 +207,8 @@ class DataParallel {
         const detail::Range range = detail::part_of(examples, count, i);
         const auto take = [&]<class X>(const X& x) -> decltype(auto) {
           if constexpr (TensorLike<X>) {
-            if (!detail::is_split(x)) return tensor_t<X>(x);
-            AnyTensor leaf = piece(x, range);
+            if (!x.defined()) return tensor_t<X>(x);
+            AnyTensor leaf = x.dim() > 0 ? piece(x, range) : detail::leaf_of(x);
             part.leaves.push_back(leaf);
             return tensor_t<X>(std::move(leaf));
           } else {
