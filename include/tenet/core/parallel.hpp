@@ -101,29 +101,28 @@ class FirstException {
 
 using PieceFunction = void (*)(const void* body, std::int64_t begin, std::int64_t end);
 
-// parallel_for without the type of its body. One place calls the body, so that it is compiled once.
+// parallel_for without the type of its body, which is called through a pointer only, and so compiled once.
 TENET_NOINLINE inline void run_pieces(std::int64_t n, std::int64_t grain, PieceFunction run, const void* body) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
+  if (n <= grain) return run(body, 0, n);
   const auto piece = [=](std::int64_t begin) { run(body, begin, n - begin < grain ? n : begin + grain); };
   const std::int64_t pieces = (n - 1) / grain + 1;
 #if TENET_OPENMP
-  if (pieces > 1) {
-    const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
-    if (team > 1 && may_fork_team()) {
-      FirstException first;
-      state::team_awake = true;
+  const std::int64_t team = num_threads() < pieces ? num_threads() : pieces;
+  if (team > 1 && may_fork_team()) {
+    FirstException first;
+    state::team_awake = true;
 #pragma omp parallel for schedule(static) num_threads(int(team))
-      for (std::int64_t i = 0; i < pieces; ++i) {
-        try {
-          piece(i * grain);
-        } catch (...) {
-          first.capture();
-        }
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      try {
+        piece(i * grain);
+      } catch (...) {
+        first.capture();
       }
-      first.rethrow();
-      return;
     }
+    first.rethrow();
+    return;
   }
 #endif
   for (std::int64_t i = 0; i < pieces; ++i) piece(i * grain);
