@@ -110,10 +110,11 @@ inline bool has_team() {
 
 using PieceFunction = void (*)(const void* body, std::int64_t begin, std::int64_t end);
 
-// parallel_for without the type of its body. One place calls the body, so that it is compiled once.
+// parallel_for without the type of its body, which is called through a pointer only, and so compiled once.
 TENET_NOINLINE inline void run_pieces(std::int64_t n, std::int64_t grain, PieceFunction run, const void* body) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
+  if (n <= grain) return run(body, 0, n);
   const auto piece = [=](std::int64_t begin) { run(body, begin, n - begin < grain ? n : begin + grain); };
   const std::int64_t pieces = (n - 1) / grain + 1;
 #if TENET_OPENMP

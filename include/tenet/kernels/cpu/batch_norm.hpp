@@ -81,6 +81,7 @@ struct ColumnSums {
 
 template <class T>
 struct RunSums {
+  static constexpr bool unrolls = true;
   static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void run(int64_t n, const T* x, T mean, const T* dy, ChannelSums<T>* out) {
     TENET_NO_CONTRACTION

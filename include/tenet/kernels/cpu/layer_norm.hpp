@@ -34,6 +34,7 @@ struct RowGradient {
 // sums[0] = sum of dy * weight, sums[1] = sum of dy * weight * h, with h the normalized x; dw += dy * h, db += dy.
 template <class T>
 struct RowGradientSums {
+  static constexpr bool unrolls = true;
   static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void lanes(int n, const T* x, const T* weight, T mean, T over, const T* dy, T* dw, T* db,
                                         T* sum, T* dot) {

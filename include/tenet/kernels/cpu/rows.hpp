@@ -35,6 +35,7 @@ struct Plus {
 // *out = the reduction (see reducers.hpp) of n >= row_lanes elements, the first of which is the one numbered `first`.
 template <class R, class C, class State>
 struct RowReduce {
+  static constexpr bool unrolls = true;
   TENET_ALWAYS_INLINE static void run(R op, int64_t n, const C* x, int64_t first, State* out) {
     State s[row_lanes];
     TENET_LOOP
@@ -53,6 +54,7 @@ struct RowReduce {
 // *sum = sum of a * b.
 template <class C>
 struct RowDot {
+  static constexpr bool unrolls = true;
   TENET_ALWAYS_INLINE static void run(int64_t n, const C* a, const C* b, C* sum) {
     TENET_NO_CONTRACTION
     C s[row_lanes] = {};
@@ -73,6 +75,7 @@ inline constexpr int exp_lanes = 16;
 // scalar exponential takes as long as a vector of them.
 template <class C>
 struct RowExp {
+  static constexpr bool unrolls = true;
   TENET_ALWAYS_INLINE static void step(const C* x, C shift, C* y, C* s) {
     TENET_LOOP
     for (int j = 0; j < exp_lanes; ++j) {

@@ -17,6 +17,7 @@ namespace detail {
 
 /// out = {a . a, b . b, a . b}.
 struct RowProducts {
+  static constexpr bool unrolls = true;
   template <class T>
   TENET_ALWAYS_INLINE static void run(int64_t n, const T* a, const T* b, T* out) {
     TENET_NO_CONTRACTION

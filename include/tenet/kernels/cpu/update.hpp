@@ -92,6 +92,7 @@ TENET_ALWAYS_INLINE void square_roots(int64_t n, float* x) {
 
 template <class C>
 struct AdamLoop {
+  static constexpr bool unrolls = true;
   static constexpr Isa widest = Isa::avx2;
   TENET_ALWAYS_INLINE static void run(const AdamStep* s, int64_t n, C* p, const C* grad, C* mean, C* square, C* most) {
     TENET_NO_CONTRACTION

@@ -4,8 +4,9 @@
 // `vectorized<Kernel>(args...)` puts it into one leaf function for each instruction set, where the compiler
 // vectorizes it under any flags. Products and sums are not contracted to fused ones there, so that an element's
 // result depends on neither its place in a vector nor the instruction set, unless the kernel says
-// `static constexpr bool fused = true`. For clang, functions with such expressions begin with TENET_NO_CONTRACTION or
-// TENET_MAY_CONTRACT.
+// `static constexpr bool fused = true`. One that collects lanes in an array, which is to stay in registers, says
+// `static constexpr bool unrolls = true`: it takes the compiler longer. For clang, functions with such expressions
+// begin with TENET_NO_CONTRACTION or TENET_MAY_CONTRACT.
 #pragma once
 
 #include <tenet/kernels/cpu/isa.hpp>
@@ -13,6 +14,7 @@
 #if defined(__clang__)
 #define TENET_LEAF __attribute__((noinline, flatten))
 #define TENET_SPARE_LEAF TENET_LEAF
+#define TENET_UNROLLED_LEAF TENET_LEAF
 #define TENET_FUSED_LEAF TENET_LEAF
 #define TENET_NO_CONTRACTION _Pragma("clang fp contract(off)")
 #define TENET_MAY_CONTRACT _Pragma("clang fp contract(fast)")
@@ -23,7 +25,10 @@
 #else
 // Partial redundancy elimination would give each special value of a function its own path through the next one.
 #define TENET_LEAF_OPTIONS "no-math-errno", "no-trapping-math", "no-tree-pre"
-#define TENET_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS, "fp-contract=off")))
+#define TENET_LEAF                  \
+  __attribute__((noinline, flatten, \
+                 optimize("O2", "vect-cost-model=dynamic", "unswitch-loops", TENET_LEAF_OPTIONS, "fp-contract=off")))
+#define TENET_UNROLLED_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS, "fp-contract=off")))
 #define TENET_FUSED_LEAF __attribute__((noinline, flatten, optimize("O3", TENET_LEAF_OPTIONS, "fp-contract=fast")))
 #define TENET_SPARE_LEAF __attribute__((noinline, flatten, optimize("O2", TENET_LEAF_OPTIONS, "fp-contract=off")))
 #define TENET_NO_CONTRACTION
@@ -46,42 +51,31 @@ namespace detail {
 #define TENET_FLOATING_POINT
 #endif
 
-template <class Kernel, class... A>
-TENET_LEAF void run_baseline(A... args) {
-  TENET_FLOATING_POINT
-  Kernel::run(args...);
-}
+#define TENET_RUN_AS(name, ...)       \
+  template <class Kernel, class... A> \
+  __VA_ARGS__ void name(A... args) {  \
+    TENET_FLOATING_POINT              \
+    Kernel::run(args...);             \
+  }
+TENET_RUN_AS(run_baseline, TENET_UNROLLED_LEAF)
 // The baseline of a kernel that has better ones: it is seldom run, and costs every program time to compile.
-template <class Kernel, class... A>
-TENET_SPARE_LEAF void run_spare(A... args) {
-  TENET_FLOATING_POINT
-  Kernel::run(args...);
-}
-template <class Kernel, class... A>
-TENET_LEAF TENET_TARGET_AVX2 void run_avx2(A... args) {
-  TENET_FLOATING_POINT
-  Kernel::run(args...);
-}
-template <class Kernel, class... A>
-TENET_LEAF TENET_TARGET_AVX512 void run_avx512(A... args) {
-  TENET_FLOATING_POINT
-  Kernel::run(args...);
-}
-
-template <class Kernel, class... A>
-TENET_FUSED_LEAF TENET_TARGET_AVX2 void run_avx2_fused(A... args) {
-  TENET_FLOATING_POINT
-  Kernel::run(args...);
-}
-template <class Kernel, class... A>
-TENET_FUSED_LEAF TENET_TARGET_AVX512 void run_avx512_fused(A... args) {
-  TENET_FLOATING_POINT
-  Kernel::run(args...);
-}
+TENET_RUN_AS(run_spare, TENET_SPARE_LEAF)
+TENET_RUN_AS(run_avx2, TENET_LEAF TENET_TARGET_AVX2)
+TENET_RUN_AS(run_avx512, TENET_LEAF TENET_TARGET_AVX512)
+TENET_RUN_AS(run_avx2_unrolled, TENET_UNROLLED_LEAF TENET_TARGET_AVX2)
+TENET_RUN_AS(run_avx512_unrolled, TENET_UNROLLED_LEAF TENET_TARGET_AVX512)
+TENET_RUN_AS(run_avx2_fused, TENET_FUSED_LEAF TENET_TARGET_AVX2)
+TENET_RUN_AS(run_avx512_fused, TENET_FUSED_LEAF TENET_TARGET_AVX512)
+#undef TENET_RUN_AS
 
 template <class Kernel>
 concept Fused = requires {
   requires Kernel::fused;
+};
+
+template <class Kernel>
+concept Unrolls = requires {
+  requires Kernel::unrolls;
 };
 
 template <class Kernel>
@@ -102,6 +96,11 @@ void vectorized(A... args) {
   if constexpr (detail::Fused<Kernel>) {
     if (set == Isa::avx512) return detail::run_avx512_fused<Kernel>(args...);
     if (set != Isa::baseline) return detail::run_avx2_fused<Kernel>(args...);
+  } else if constexpr (detail::Unrolls<Kernel>) {
+    if constexpr (detail::widest<Kernel> == Isa::avx512) {
+      if (set == Isa::avx512) return detail::run_avx512_unrolled<Kernel>(args...);
+    }
+    if (set != Isa::baseline) return detail::run_avx2_unrolled<Kernel>(args...);
   } else {
     if constexpr (detail::widest<Kernel> == Isa::avx512) {
       if (set == Isa::avx512) return detail::run_avx512<Kernel>(args...);
