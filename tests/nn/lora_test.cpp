@@ -75,6 +75,35 @@ TEST(Lora, AnswersAsItsDenseWeightAndMerges) {
   EXPECT_TRUE(bool(net.fc.weight.grad()));
 }
 
+TEST(Lora, TiedWeightsHaveOne) {
+  manual_seed(2);
+  struct Tied : nn::Module<Tied> {
+    nn::Linear<> a{4, 4}, b{4, 4};
+    TENET_MODULE(a, b)
+    Tensor<float> forward(const Tensor<float>& x) { return b(relu(a(x))); }
+  } model;
+  model.b.weight.tie(model.a.weight);
+  nn::add_lora(model, {.rank = 2, .alpha = 4});
+  EXPECT_EQ(model.a.weight.format(), model.b.weight.format());
+  const auto x = randn({3, 4});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+  for (int i = 0; i < 2; ++i) {
+    optimizer.zero_grad();
+    square(model(x) - 1.0f).mean().backward();
+    optimizer.step();
+  }
+  Tied copy = model.clone(), loaded;
+  loaded.b.weight.tie(loaded.a.weight);
+  loaded.load_state_dict(model.state_dict(), {.formats = prune::formats()});
+  EXPECT_EQ(loaded.a.weight.format(), loaded.b.weight.format());
+  const auto before = model(x);
+  for (Tied* m : {&model, &copy, &loaded}) {
+    nn::merge_lora(*m);
+    EXPECT_TRUE(m->a.weight.is(m->b.weight));
+    EXPECT_LT(difference((*m)(x), before), 1e-5);
+  }
+}
+
 TEST(Lora, GroupedConvolutionsToo) {
   nn::Conv2d<> conv(4, 4, 3, {.groups = 2});
   nn::add_lora(conv, {.rank = 2});

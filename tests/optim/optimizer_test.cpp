@@ -52,6 +52,28 @@ TEST(Optimizer, ParametersWithoutAGradientStay) {
   EXPECT_EQ(a.item(), 0);
 }
 
+TEST(Optimizer, TakesFrozenParametersThatMayThaw) {
+  const Tensor<float> a = leaf({2});
+  Tensor<float> frozen = ones({1});
+  SGD optimizer({a, frozen}, {.lr = 1, .weight_decay = 0.5});
+  give_gradient(a, 1);
+  optimizer.step();
+  EXPECT_EQ(frozen.item(), 1);
+  frozen.requires_grad_();
+  give_gradient(frozen, 1);
+  optimizer.step();
+  EXPECT_EQ(frozen.item(), -0.5f);
+}
+
+TEST(Optimizer, RatesAreNumbersFromZero) {
+  SGD optimizer({leaf({2})}, {.lr = 0.5});
+  for (const double bad : {-1.0, std::nan("")}) {
+    EXPECT_THROW(optimizer.set_lr(bad), Error);
+    EXPECT_THROW(SGD({leaf({2})}, {.lr = bad}), Error);
+  }
+  EXPECT_EQ(optimizer.lr(), 0.5);
+}
+
 TEST(Optimizer, ReadsGradientsOfAnyStrides) {
   const Tensor<float> p = leaf({2, 3}, 0), q = leaf({3}, 0);
   p.impl()->grad = Tensor<float>(arange(6).view({3, 2}).t()).ref();
@@ -88,7 +110,7 @@ TEST(Optimizer, RefusesWhatDoesNotTrain) {
   const Tensor<float> a = leaf({2}), b = leaf({3});
   EXPECT_NE(message([&] { SGD({a, b, a}); }).find("a parameter of shape [2] was given twice"), std::string::npos);
   EXPECT_THROW(SGD({a + a}), Error);
-  EXPECT_THROW(SGD({ones({2})}), Error);
+  EXPECT_THROW(SGD({ones<std::int64_t>({2})}), Error);
   EXPECT_THROW(SGD({AnyTensor()}), Error);
   const Tensor<float> strided = ones({2, 3}).t().requires_grad_();
   EXPECT_THROW(SGD({strided}), Error);
@@ -217,6 +239,7 @@ TEST(OptimizerState, WhatDoesNotFitChangesNothing) {
   refused([](nn::StateDict& s) { s[2].second = scalar(1.f); }, "int64");
   refused([](nn::StateDict& s) { s[3].first = "state.0.momentum_buffer"; }, "has no state.0.exp_avg");
   refused([](nn::StateDict& s) { s.clear(); }, "has no group.0.lr");
+  refused([](nn::StateDict& s) { s[1].second = scalar(-1.0); }, "expected lr >= 0, got -1");
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ class MNIST {
   static constexpr Normalization standard{0.1307f, 0.3081f};
 
   /// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-..., if not `train`), or these names
-  /// with .gz, in the folder `root`. Throws Error when there are none and for a std that cannot divide, FormatError when
-  /// they are not what their names say.
+  /// with .gz, in the folder `root`. Throws Error when there are none and for a std that cannot divide, FormatError
+  /// when they are not what their names say.
   TENET_TAG explicit MNIST(const std::string& root, bool train = true, Normalization normalization = {});
 
   TENET_TAG std::int64_t size() const { return images_.size(0); }

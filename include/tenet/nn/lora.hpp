@@ -5,6 +5,8 @@
 #include <tenet/nn/module.hpp>
 #include <tenet/nn/weight.hpp>
 
+#include <algorithm>
+
 namespace tenet::nn {
 
 struct LoraOptions {
@@ -77,8 +79,8 @@ struct Lora final : WeightFormat<T> {
 inline namespace TENET_CONFIG {
 
 /// Freezes the dense weights of `module` and adds an adapter, which trains, to each; answers are the same at first.
-/// Make optimizers afterwards. Biases train on. Throws Error for a rank < 1 and for a weight in another format; nothing
-/// is changed then.
+/// Tied weights have one. Make optimizers afterwards. Biases train on. Throws Error for a rank < 1 and for a weight in
+/// another format; nothing is changed then.
 template <IsModule M>
 void add_lora(M& module, const LoraOptions& options = {}) {
   module.each_weight("", [&](const std::string& name, auto& weight) {
@@ -87,8 +89,17 @@ void add_lora(M& module, const LoraOptions& options = {}) {
                         " kept as ", weight.format_name()}));
     }
   });
+  std::vector<std::pair<const TensorImpl*, std::shared_ptr<void>>> made;
   module.each_weight("", [&]<class T>(const std::string&, Weight<T>& weight) {
-    weight.set_format(std::make_shared<Lora<T>>(weight.shape(), options));
+    std::shared_ptr<WeightFormat<T>> format;
+    for (const auto& [parameter, adapter] : made) {
+      if (parameter == weight.impl()) format = std::static_pointer_cast<WeightFormat<T>>(adapter);
+    }
+    if (!format) {
+      format = std::make_shared<Lora<T>>(weight.shape(), options);
+      made.emplace_back(weight.impl(), format);
+    }
+    weight.set_format(std::move(format));
   });
 }
 
@@ -96,9 +107,13 @@ void add_lora(M& module, const LoraOptions& options = {}) {
 template <IsModule M>
 void merge_lora(M& module) {
   const no_grad guard;
+  std::vector<const TensorImpl*> merged;
   module.each_weight("", [&](const std::string&, auto& weight) {
     if (weight.format_name() != "lora") return;
-    weight.copy_(weight.dense());
+    if (std::find(merged.begin(), merged.end(), weight.impl()) == merged.end()) {  // tied weights are one tensor
+      weight.copy_(weight.dense());
+      merged.push_back(weight.impl());
+    }
     weight.set_format(nullptr);
   });
 }

@@ -148,6 +148,12 @@ class FormatChanges {
     }
     if (stored.empty()) return;
     if (stored == weight.format_name() && (!weight.format() || weight.format()->fits(part))) return;
+    for (const auto& [tied, old] : changed_) {
+      if (!weight || !old.is(weight) || stored != tied->format_name()) continue;
+      const Weight<float>& first = *tied;
+      changed_.emplace_back(&weight, Weight<float>()).second.tie(weight);
+      return weight.tie(first);
+    }
     const Shape shape = weight.full_shape();
     std::shared_ptr<WeightFormat<float>> format;
     if (stored != "dense") {

@@ -35,6 +35,7 @@ class Optimizer {
   virtual std::size_t num_groups() const = 0;
   /// The learning rate of a group; throws IndexError outside.
   virtual double lr(std::size_t group = 0) const = 0;
+  /// Throws IndexError outside, Error unless lr >= 0.
   virtual void set_lr(double lr, std::size_t group = 0) = 0;
 
   /// The whole state by name: "group.0.lr", "state.3.step", "state.3.momentum_buffer", "state.3.master". The tensors
@@ -58,6 +59,7 @@ class Optimizer {
     std::vector<double> rates;
     for (std::size_t g = 0; g < num_groups(); ++g) {
       rates.push_back(Tensor<double>(require(dict, text({"group.", g, ".lr"}))).item());
+      check_lr("optimizer", rates.back());
     }
     std::vector<ParamState> states(states_.size());
     std::size_t used = rates.size();
@@ -102,12 +104,15 @@ class Optimizer {
   /// Whether it is there from the first step on, whatever the options.
   virtual bool needs_state(std::size_t k) const = 0;
 
+  TENET_TAG static void check_lr(const char* op, double lr) {
+    if (!(lr >= 0)) throw Error(text({op, ": expected lr >= 0, got ", lr}));
+  }
   TENET_TAG TENET_COLD void add_params(const std::vector<AnyTensor>& params) {
     std::vector<AnyTensor> all = params_;  // all or none
     for (const AnyTensor& p : params) {
-      if (!p.requires_grad() || !p.is_leaf()) {
-        throw Error(text({"optimizer: expected leaves that require a gradient, got a tensor of shape ", p.shape(),
-                          " that does not"}));
+      if (!is_floating(p.dtype()) || !p.is_leaf()) {
+        throw Error(text({"optimizer: expected leaves of a floating type, got ", p.shape(), " of ", name(p.dtype()),
+                          p.is_leaf() ? "" : " that an operation made"}));
       }
       if (!p.is_contiguous())
         throw Error(text({"optimizer: expected contiguous parameters, got strides ", p.strides()}));
@@ -136,10 +141,10 @@ class Optimizer {
 template <class Self, class Options>
 class GroupedOptimizer : public Optimizer {
  public:
-  /// Adds parameters with options of their own. Throws Error for options out of range, for tensors that are not
-  /// leaves that require a gradient, and for parameters given before.
+  /// Adds parameters with options of their own; those that are frozen may thaw later. Throws Error for options out of
+  /// range, for tensors that are not leaves of a floating type, and for parameters given before.
   TENET_TAG TENET_COLD void add_param_group(const std::vector<AnyTensor>& params, const Options& options) {
-    if (!(options.lr >= 0)) throw Error(text({Self::name, ": expected lr >= 0, got ", options.lr}));
+    check_lr(Self::name, options.lr);
     Self::check(options);
     add_params(params);
     groups_.push_back({options, params_.size()});
@@ -160,7 +165,10 @@ class GroupedOptimizer : public Optimizer {
 
   TENET_TAG std::size_t num_groups() const override { return groups_.size(); }
   TENET_TAG double lr(std::size_t group = 0) const override { return at(group).options.lr; }
-  TENET_TAG void set_lr(double lr, std::size_t group = 0) override { const_cast<Group&>(at(group)).options.lr = lr; }
+  TENET_TAG void set_lr(double lr, std::size_t group = 0) override {
+    check_lr(Self::name, lr);
+    const_cast<Group&>(at(group)).options.lr = lr;
+  }
   /// The options of a group, to be changed at will between steps; throws IndexError outside.
   TENET_TAG Options& options(std::size_t group = 0) { return const_cast<Group&>(at(group)).options; }
 

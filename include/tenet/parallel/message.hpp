@@ -1,6 +1,7 @@
 // Tensors on their way between ranks: what they are, type and shape travel ahead of the elements.
 #pragma once
 
+#include <tenet/autograd/grad_mode.hpp>
 #include <tenet/parallel/agreement.hpp>
 
 namespace tenet::parallel {
