@@ -165,8 +165,8 @@ TENET_NOINLINE inline void destroy_node(GraphNode* g) {
 /// What an operation's forward says about its backward. While nothing is recorded it does nothing.
 class Context {
  public:
-  /// Throws DeviceError naming `op` unless the inputs, some of which may be null, are on one device, and Error if one is
-  /// a view of memory that has changed in place since and a node will be made.
+  /// Throws DeviceError naming `op` unless the inputs, some of which may be null, are on one device, and Error if one
+  /// is a view of memory that has changed in place since and a node will be made.
   TENET_NOINLINE Context(const char* op, TensorImpl* const* inputs, int count) : inputs_(inputs), count_(count) {
     const bool grad_enabled = state::grad_enabled;
     const TensorImpl* first = nullptr;
