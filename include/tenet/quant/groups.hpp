@@ -21,8 +21,8 @@ struct GroupWeight final : detail::WeightOnly<GroupWeight<T, Bits>, T> {
   Shape of;
 
   GroupWeight() = default;
-  /// Quantizes `weight`. Throws ShapeError if it is empty or a scalar, Error if a value is not finite or the group size not even
-  /// and positive.
+  /// Quantizes `weight`. Throws ShapeError if it is empty or a scalar, Error if a value is not finite or the group size
+  /// not even and positive.
   GroupWeight(const Tensor<float>& weight, std::int64_t size) : of(weight.shape()) {
     if (of.size() == 0) throw ShapeError(text({format_name, ": expected a weight [out, ...], got a scalar"}));
     detail::check_values(format_name, of, true);
