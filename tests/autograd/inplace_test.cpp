@@ -219,6 +219,7 @@ TEST(Versions, OldViewsAreStale) {
   const auto view = h.view({2, 1});
   h.mul_(3);
   expect_error([&] { view * 2; }, "view");
+  EXPECT_EQ(values(view.to<std::int64_t>()), (std::vector<std::int64_t>{3, 6})) << "only to be read";
   const auto fresh = h.view({2, 1}) * 2;
   fresh.backward(ones<double>({2, 1}));
   EXPECT_EQ(values(w.grad()), (Doubles{6, 6}));

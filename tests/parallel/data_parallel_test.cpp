@@ -166,6 +166,22 @@ TEST(DataParallel, AScalarGoesToEachReplicaWhole) {
   EXPECT_EQ(leaf.grad().item(), 15);
 }
 
+TEST(DataParallel, AutocastKeepsNoCopiesForReplicas) {
+  nn::Linear<> model{64, 64};
+  auto replicas = parallel::DataParallel(model, {.replicas = 2});
+  const Tensor<float> x = ones({4, 64});
+  const amp::autocast low(DType::bfloat16);
+  const auto in_use_after = [&] {
+    replicas(x).sum().backward();
+    model.zero_grad();
+    return memory::stats().in_use;
+  };
+  in_use_after();
+  const std::int64_t before = in_use_after();
+  for (int i = 0; i < 5; ++i) in_use_after();
+  EXPECT_EQ(in_use_after(), before);
+}
+
 TEST(DataParallel, FollowsChangesOfTheModel) {
   nn::Linear<> model{2, 1};
   auto replicas = parallel::DataParallel(model, {.replicas = 2});

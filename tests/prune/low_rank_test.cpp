@@ -118,11 +118,15 @@ TEST(LowRank, TiedWeightsHaveTheSameFactors) {
   struct Tied : nn::Module<Tied> {
     nn::Linear<> a{4, 4}, b{4, 4};
     TENET_MODULE(a, b)
-  } model;
+  } model, halved;
   model.b.weight.tie(model.a.weight);
   prune::low_rank(model, {.rank = 2});
   EXPECT_EQ(model.a.weight.format(), model.b.weight.format());
   EXPECT_EQ(model.num_parameters(), 16 + 4 + 4);
+  halved.b.weight.tie(halved.a.weight);
+  prune::l1_unstructured(halved.a, {.amount = 0.5});  // only this one is pruned
+  prune::low_rank(halved, {.rank = 2});
+  EXPECT_NE(halved.a.weight.format(), halved.b.weight.format());
 }
 
 TEST(LowRank, RefusesWrongRanks) {

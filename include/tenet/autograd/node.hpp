@@ -165,8 +165,7 @@ TENET_NOINLINE inline void destroy_node(GraphNode* g) {
 /// What an operation's forward says about its backward. While nothing is recorded it does nothing.
 class Context {
  public:
-  /// Throws DeviceError naming `op` unless the inputs, some of which may be null, are on one device, and Error if one
-  /// is a view of memory that has changed in place since and a node will be made.
+  /// Throws DeviceError naming `op` unless the inputs, some of which may be null, are on one device.
   TENET_NOINLINE Context(const char* op, TensorImpl* const* inputs, int count) : inputs_(inputs), count_(count) {
     const bool grad_enabled = state::grad_enabled;
     const TensorImpl* first = nullptr;
@@ -179,7 +178,6 @@ class Context {
       }
       if (grad_enabled && (in->requires_grad || in->node)) recording_ = true;
     }
-    if (recording_) check_views(op);
   }
   ~Context() {
     if (kept_count_) drop_kept();
@@ -187,7 +185,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// Whether a node will be made.
+  /// Whether an operation that has a backward will make a node.
   bool recording() const { return recording_; }
   /// Whether backward will be asked for the gradient of input `i`.
   bool wants(int i) const { return recording_ && inputs_[i] && (inputs_[i]->requires_grad || inputs_[i]->node); }
@@ -200,6 +198,13 @@ class Context {
   /// Keeps the output: its memory, not the tensor, so that there is no cycle. Backward sees it as output<T>().
   void keep_output() { keeps_output_ = true; }
 
+  /// Throws Error if an input is a view of memory that has changed in place since: its node is another's.
+  TENET_NOINLINE void check_views(const char* op) const {
+    for (int i = 0; i < count_; ++i) {
+      const TensorImpl* in = inputs_[i];
+      if (in && in->is_view && in->seen_changes != in->storage->recorded_changes) throw_stale_view(op);
+    }
+  }
   /// Whether `t` itself is kept: before it changes in place, a copy must take its place.
   bool keeps(const TensorImpl* t) const {
     for (int i = 0; i < kept_count_; ++i)
@@ -216,12 +221,6 @@ class Context {
 
  private:
   static constexpr int max_kept = 8;
-  void check_views(const char* op) const {
-    for (int i = 0; i < count_; ++i) {
-      const TensorImpl* in = inputs_[i];
-      if (in && in->is_view && in->seen_changes != in->storage->recorded_changes) throw_stale_view(op);
-    }
-  }
   TENET_NOINLINE void keep_impl(TensorImpl* t) {
     kept_[kept_count_] = ImplRef::share(t).release();
     versions_[kept_count_++] = t ? t->storage->version : 0;

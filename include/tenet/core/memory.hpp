@@ -272,17 +272,19 @@ TENET_NOINLINE inline void* get_large(std::size_t bytes) {
   const int c = large_class(bytes, size);
   auto& all = state::process_lists;
   const std::lock_guard lock(all.mutex);
-  const std::int64_t in_use = all.reserved - all.cached + std::int64_t(size);
-  if (in_use > all.peak_in_use) all.peak_in_use = in_use;
-  if (FreeBlock* b = all.large[c]) {
-    all.large[c] = b->next;
+  void* p = all.large[c];
+  if (p) {
+    all.large[c] = all.large[c]->next;
     all.cached -= std::int64_t(size);
     all.cached_large -= std::int64_t(size);
-    return b;
+  } else {
+    // Sizes that changed for good must not pile up: what waits may not outgrow what was ever used at once.
+    if (all.cached_large > all.peak_in_use + (std::int64_t(64) << 20)) release_large(all);
+    p = request(all, size);
   }
-  // Sizes that changed for good must not pile up: what waits may not outgrow what was ever used at once.
-  if (all.cached_large > all.peak_in_use + (std::int64_t(64) << 20)) release_large(all);
-  return request(all, size);
+  const std::int64_t in_use = all.reserved - all.cached;
+  if (in_use > all.peak_in_use) all.peak_in_use = in_use;
+  return p;
 }
 
 TENET_NOINLINE inline void put_large(void* p, std::size_t bytes) {

@@ -157,8 +157,8 @@ void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
       &body);
 }
 
-/// A grain for n units of work, `least` of which are worth a thread's while: if there are more, they make a multiple of
-/// 8 pieces, which 2, 4 or 8 threads share equally.
+/// A grain for n units of work, `least` of which are worth a thread's while: of many more, it makes a multiple of 8
+/// pieces or little less, which 2, 4 or 8 threads share about equally.
 inline std::int64_t even_grain(std::int64_t n, std::int64_t least) {
   if (n <= least) return least;
   const std::int64_t pieces = ((n - 1) / least / 8 + 1) * 8;

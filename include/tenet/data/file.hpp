@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace tenet::data {
 inline namespace TENET_CONFIG {
@@ -37,6 +38,7 @@ TENET_COLD inline std::unique_ptr<std::FILE, CloseFile> open_file(const std::str
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hang us
   std::unique_ptr<std::FILE, CloseFile> file(descriptor < 0 ? nullptr : ::fdopen(descriptor, "rb"));
   struct stat status {};
+  if (!file && descriptor >= 0) ::close(descriptor);
   if (!file || ::fstat(::fileno(file.get()), &status) != 0) {
     throw Error(text({"file: cannot open '", path, "': ", std::strerror(errno)}));
   }

@@ -118,7 +118,10 @@ auto run(Args&&... args) {
   using T = element_t<decltype(y)>;
   using In = typename gradient_element<std::remove_cvref_t<Args>..., End>::type;
   if constexpr (Differentiable<Op, T> && !std::is_void_v<In>) {
-    if (ctx.recording()) record<Op>(y.impl(), ctx, node_type<Op, T, In>, args...);
+    if (ctx.recording()) {
+      ctx.check_views(Op::name);
+      record<Op>(y.impl(), ctx, node_type<Op, T, In>, args...);
+    }
   }
   return y;
 }

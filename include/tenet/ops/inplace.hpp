@@ -35,8 +35,9 @@ inline void check_overlap(const char* op, const TensorImpl& x, const TensorImpl&
 }
 
 /// The rules of autograd, before anything is changed.
-inline void check_recordable(const char* op, const TensorImpl& x, bool recording) {
-  if (!recording) return;
+inline void check_recordable(const char* op, const TensorImpl& x, const Context& ctx) {
+  if (!ctx.recording()) return;
+  ctx.check_views(op);
   if (x.requires_grad) {
     throw_inplace(op, x, "it is a leaf that requires a gradient; do it under no_grad, or out of place");
   }
@@ -67,7 +68,7 @@ void apply_inplace(const Tensor<T>& x, const Tensor<T>& other) {
   Context ctx(Op::name, in.data(), in.count());
   detail::check_writable(Op::name, *x.impl());
   detail::check_overlap(Op::name, *x.impl(), *other.impl());
-  detail::check_recordable(Op::name, *x.impl(), ctx.recording());
+  detail::check_recordable(Op::name, *x.impl(), ctx);
   Op::keep(ctx, x, other);
   detail::save_kept(ctx, x);
   Op::template run<T, T>(x, x, other);
@@ -83,7 +84,7 @@ void apply_inplace(const Tensor<T>& x, Op op) {
   const detail::Inputs<Tensor<T>> in(x);
   detail::check_writable(Op::name, *x.impl());
   Context ctx(Op::name, in.data(), in.count());
-  detail::check_recordable(Op::name, *x.impl(), ctx.recording());
+  detail::check_recordable(Op::name, *x.impl(), ctx);
   Op::keep(ctx, x);
   detail::save_kept(ctx, x);
   Op::run(x, x, op);

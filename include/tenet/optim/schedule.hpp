@@ -18,7 +18,8 @@ class LRScheduler {
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
 
-  /// The next step: call it after the optimizer's.
+  /// The next step: call it after the optimizer's. Throws Error where the schedule asks for a rate that is negative or
+  /// NaN.
   TENET_TAG void step() { set_step(step_ + 1); }
   /// Goes to step `n` >= 0, as when training is resumed.
   TENET_TAG void set_step(std::int64_t n) {

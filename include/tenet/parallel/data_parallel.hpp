@@ -234,7 +234,7 @@ class DataParallel {
   TENET_TAG static AnyTensor piece(const AnyTensor& x, const detail::Range& range) {
     Dims sizes = x.shape();
     sizes[0] = range.size;
-    AnyTensor rows(make_alias(*x.impl(), sizes, x.strides(), range.begin * x.strides()[0]));
+    AnyTensor rows(tenet::detail::make_view(*x.impl(), sizes, x.strides(), range.begin * x.strides()[0]));
     rows.impl()->requires_grad = state::grad_enabled && x.requires_grad();
     return rows;
   }

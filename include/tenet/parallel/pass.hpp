@@ -63,6 +63,7 @@ void record_pass(const Tensor<T>& y, const std::vector<AnyTensor>& inputs, std::
   for (const AnyTensor& t : bridged) impls.push_back(t.impl());
   autograd::Context ctx(Name::name, impls.data(), int(impls.size()));
   if (!ctx.recording()) return;
+  ctx.check_views(Name::name);
   // The node keeps tensors: one whose memory is the pass owns it.
   StorageRef owner = borrow_storage(
       pass.get(), 0, [](void* p) { delete static_cast<Pass*>(p); }, pass.get());
@@ -73,7 +74,7 @@ void record_pass(const Tensor<T>& y, const std::vector<AnyTensor>& inputs, std::
 
 /// A leaf over the memory of `t` that collects gradients if `t` takes part in a graph and one is being recorded.
 inline AnyTensor leaf_of(const AnyTensor& t) {
-  AnyTensor leaf(make_alias(*t.impl(), t.shape(), t.strides(), 0));
+  AnyTensor leaf(tenet::detail::make_view(*t.impl(), t.shape(), t.strides(), 0));
   leaf.impl()->requires_grad = state::grad_enabled && t.requires_grad();
   return leaf;
 }

@@ -33,7 +33,7 @@ class Workers {
   TENET_TAG int size() const { return int(all_->threads.size()); }
 
   /// Calls job(i) for i = 0, ..., jobs - 1 <= size() - 1 at once, each on a thread and in the caller's grad mode,
-  /// anomaly mode and autocast: on the team that operations share where there is no thread to spare, else on a thread
+  /// anomaly mode and autocast: on the team that operations share where each thread gets as many jobs, else on a thread
   /// of its own, whose operations share the rest. Throws the exception of the lowest i that has one, after all are
   /// done. The calls come one after the other on the calling thread if it may use no other (SerialGuard), if the
   /// workers are busy with the jobs of another thread or of this one, and in a forked child, which has none.
@@ -76,8 +76,8 @@ class Workers {
       for (int i = 0; i < jobs; ++i) function(context, i);
       return;
     }
-    if (tenet::detail::has_team() && num_threads() <= jobs) {
-      // The team is awake.
+    // The team's threads would spin beside ours, and to end and start them takes longer than the jobs gain.
+    if (tenet::detail::has_team() && jobs % num_threads() == 0) {
       const ThreadState caller;
       parallel_for(jobs, 1, [&](std::int64_t begin, std::int64_t end) {
         const StateScope scope(caller);

@@ -97,22 +97,23 @@ std::shared_ptr<nn::WeightFormat<T>> low_rank_of(const Tensor<T>& weight, const 
 }  // namespace detail
 
 /// Keeps each weight of `x`, dense or pruned, as the product of two factors from now on, the best of their rank (by
-/// singular values); they train on, and tied weights have the same. It costs rank (out + in) in place of out in. Make
-/// optimizers afterwards. Throws Error unless rank or energy is given in its range, and for a weight in another format;
-/// nothing is changed then.
+/// singular values); they train on, and weights that are tied and pruned alike have the same. It costs rank (out + in)
+/// in place of out in. Make optimizers afterwards. Throws Error unless rank or energy is given in its range, and for a
+/// weight in another format; nothing is changed then.
 template <class X>
 void low_rank(X& x, const LowRankOptions& o) {
   const no_grad guard;
   if (o.rank < 0 || (o.rank != 0) == (o.energy != 0) || !(o.energy >= 0 && o.energy <= 1)) {
     throw Error(text({"low_rank: expected a rank >= 1 or an energy in (0, 1], got ", o.rank, " and ", o.energy}));
   }
-  std::vector<const TensorImpl*> of;
-  std::vector<std::shared_ptr<void>> factors;  // tied weights share theirs
+  std::vector<std::pair<const TensorImpl*, const void*>> of;  // parameters and their masks
+  std::vector<std::shared_ptr<void>> factors;                 // tied weights share theirs
   detail::each_weight(x, [&](const std::string& name, auto& weight) {
     detail::masked("low_rank", name, weight);
-    const auto first = std::size_t(std::find(of.begin(), of.end(), weight.impl()) - of.begin());
+    const std::pair<const TensorImpl*, const void*> what{weight.impl(), weight.format()};
+    const auto first = std::size_t(std::find(of.begin(), of.end(), what) - of.begin());
     factors.push_back(first < of.size() ? factors[first] : detail::low_rank_of(weight.dense(), o));
-    of.push_back(weight.impl());
+    of.push_back(what);
   });
   std::size_t i = 0;
   detail::each_weight(x, [&]<class T>(const std::string&, nn::Weight<T>& weight) {

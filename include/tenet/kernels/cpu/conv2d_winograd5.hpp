@@ -122,12 +122,12 @@ struct Winograd5 {
   int64_t together(int64_t groups, int64_t numbers) const {
     return balanced(groups, std::max<int64_t>(1, numbers / (image.size(1) + output.size(1))));
   }
-  // Slices of the batch, each with sums of its own: the thread that makes numbers multiplies them, for they would take
-  // long to another core. What is too little for four is one.
+  // At most so many slices of the batch, each with sums of its own: the thread that makes numbers multiplies them, for
+  // they would take long to another core. An even number, for two threads; what is too little for four is one.
   int64_t slices() const {
     constexpr int64_t most = 8, least_pixels = 128, most_sums = int64_t{1} << 22;
     const int64_t count = std::min({most, image.groups * image.group / least_pixels, most_sums / filter_size()});
-    return count < 4 ? 1 : count;
+    return count < 4 ? 1 : count / 2 * 2;
   }
 };
 

@@ -107,7 +107,7 @@ struct OuterProduct {
     for (int64_t i = 0; i < m; ++i, a += a_step, c += c_row) {
       const T scale = *a;
       TENET_LOOP
-      for (int64_t j = 0; j < n; ++j) c[j] = scale * b[j];
+      for (int64_t j = 0; j < n; ++j) c[j] = scale * b[j] + T(0);  // no -0, as in longer sums
     }
   }
 };
