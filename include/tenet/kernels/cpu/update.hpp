@@ -5,8 +5,6 @@
 #include <tenet/kernels/cpu/math.hpp>
 #include <tenet/kernels/cpu/pointwise.hpp>
 
-#include <bit>
-
 #if TENET_X86
 #include <xmmintrin.h>
 #endif
@@ -46,11 +44,11 @@ struct UpdateArrays {
 namespace detail {
 
 /// `value` where a term is switched on, else 0, also for what times 0 would be NaN. By its bits: over a condition, g++
-/// makes two loops.
+/// makes two loops. (A function of the standard library would not be inlined into a leaf.)
 template <class C>
 TENET_ALWAYS_INLINE C only_if(bool on, C value) {
   using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
-  return std::bit_cast<C>(std::bit_cast<Bits>(value) & (Bits(0) - Bits(on)));
+  return __builtin_bit_cast(C, __builtin_bit_cast(Bits, value) & (Bits(0) - Bits(on)));
 }
 
 template <class C>
