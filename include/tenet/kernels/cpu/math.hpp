@@ -47,14 +47,13 @@ TENET_ALWAYS_INLINE float exp_inside(float x) {
   const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;  // n = x / ln 2 to the nearest
   const float r = (x - n * ln2_high) - n * ln2_low;
   const float y = (exp_rest(r) * (r * r) + r) + 1.f;
-  return from_bits(bits(y) + (bits(shifted) << 23));  // y 2^n
+  return y * from_bits((bits(shifted) << 23) + 0x3f800000u);  // y 2^n; by a product, so that NaN stays
 }
 
 }  // namespace detail
 
 // Polynomials are summed in pairs, not by Horner's rule: what limits these loops is the length of their chains.
 // What is out of range is replaced at the end, not clamped at the start: g++ would split the loop over such a branch.
-// So is NaN, whose bits would go into the exponent: comparisons are such that it takes the way that keeps it.
 
 /// e^x, to 2 ulp.
 TENET_ALWAYS_INLINE float exp(float x) {
@@ -65,8 +64,8 @@ TENET_ALWAYS_INLINE float exp(float x) {
   const float y = (exp_rest(r) * (r * r) + r) + 1.f;
   // 2^n in two factors, to reach denormals and infinity
   const int32_t k = int32_t(bits(shifted) - bits(0x1.8p23f)), half = k >> 1;
-  const float e = from_bits(bits(y) + (uint32_t(half) << 23)) * from_bits(uint32_t(k - half + 127) << 23);
-  return x <= 89.f ? (x < -104.f ? 0.f : e) : x + infinity;  // of NaN, itself
+  const float e = y * from_bits(uint32_t(half + 127) << 23) * from_bits(uint32_t(k - half + 127) << 23);
+  return x > 89.f ? infinity : x < -104.f ? 0.f : e;
 }
 TENET_ALWAYS_INLINE double exp(double x) { return std::exp(x); }
 
@@ -118,7 +117,7 @@ TENET_ALWAYS_INLINE float tanh(float x) {
   const float p = (0.0206505861f - 0.0057170433f * z) * (zz * z) + (0.133314908f - 0.0537434965f * z) * z;
   const float near = (p - 0.333332837f) * (z * x) + x;
   const float far = t > 9.1f ? 1.f : 1.f - 2.f / (exp_inside(t + t) + 1.f);
-  return with_sign(t >= 0.625f ? far : near, x);
+  return with_sign(t < 0.625f ? near : far, x);
 }
 TENET_ALWAYS_INLINE double tanh(double x) { return std::tanh(x); }
 
@@ -145,7 +144,7 @@ TENET_ALWAYS_INLINE float erf(float x) {
   const float upper = (0.00019494188f * z + (0.0221896116f - 0.00303364778f * t)) * zz;
   const float q = upper + (-0.103856064f * t - 0.637266099f) * z + (-1.12762725f * t - 0.000207046745f);
   const float far = t > 3.93f ? 1.f : 1.f - exp_inside(q);
-  return t >= 0.92f ? with_sign(far, x) : near;
+  return t < 0.92f ? near : with_sign(far, x);
 }
 TENET_ALWAYS_INLINE double erf(double x) { return std::erf(x); }
 
@@ -158,7 +157,7 @@ TENET_ALWAYS_INLINE float normal_cdf(float x) {
                       (-7.28671075e-05f * t + 0.00488480926f);
   const float q = upper * zz + (-0.036386963f * t - 0.318297535f) * z + (-0.797885656f * t - 0.693147182f);
   const float tail = t > 5.7f ? 0.f : detail::exp_inside(q);
-  return x < 0.f ? tail : x >= 0.f ? 1.f - tail : x;
+  return x < 0.f ? tail : 1.f - tail;
 }
 TENET_ALWAYS_INLINE double normal_cdf(double x) { return std::erfc(x * -0.70710678118654752) / 2; }
 

@@ -43,13 +43,17 @@ struct UpdateArrays {
 
 namespace detail {
 
-/// `value` where a term is switched on, else 0, also for what times 0 would be NaN. By its bits: over a condition, g++
-/// makes two loops. (A function of the standard library would not be inlined into a leaf.)
+/// A term where it is switched on, else 0, also for what times 0 would be NaN. By its bits: over a condition, g++ makes
+/// two loops. The mask is a variable: of an expression, g++ makes the condition again.
 template <class C>
-TENET_ALWAYS_INLINE C only_if(bool on, C value) {
+struct Switch {
   using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
-  return __builtin_bit_cast(C, __builtin_bit_cast(Bits, value) & (Bits(0) - Bits(on)));
-}
+  Bits mask;
+  TENET_ALWAYS_INLINE explicit Switch(bool on) : mask(Bits(0) - Bits(on)) {}
+  TENET_ALWAYS_INLINE C operator()(C value) const {
+    return __builtin_bit_cast(C, __builtin_bit_cast(Bits, value) & mask);
+  }
+};
 
 template <class C>
 struct SgdLoop {
@@ -59,19 +63,20 @@ struct SgdLoop {
     const C lr = C(s->lr), decay = C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
     // The first step takes the gradient itself, undamped.
     const C momentum = C(s->momentum), fresh = s->first ? C(1) : C(1 - s->dampening);
-    const bool decays = s->weight_decay != 0, first = s->first, nesterov = s->nesterov;
+    const bool first = s->first;
+    const Switch<C> decays(s->weight_decay != 0), nesterov(s->nesterov);
     if (!buffer) {
       TENET_LOOP
-      for (int64_t i = 0; i < n; ++i) p[i] -= lr * (sign * grad[i] + only_if(decays, decay * p[i]));
+      for (int64_t i = 0; i < n; ++i) p[i] -= lr * (sign * grad[i] + decays(decay * p[i]));
       return;
     }
-    const C ahead = nesterov ? momentum : C(1);
+    const C ahead = s->nesterov ? momentum : C(1);
     TENET_LOOP
     for (int64_t i = 0; i < n; ++i) {
-      const C g = sign * grad[i] + only_if(decays, decay * p[i]), old = first ? C(0) : buffer[i];
+      const C g = sign * grad[i] + decays(decay * p[i]), old = first ? C(0) : buffer[i];
       const C b = momentum * old + fresh * g;
       buffer[i] = b;
-      p[i] -= lr * (only_if(nesterov, g) + ahead * b);
+      p[i] -= lr * (nesterov(g) + ahead * b);
     }
   }
 };
@@ -95,7 +100,7 @@ struct AdamLoop {
   TENET_ALWAYS_INLINE static void run(const AdamStep* s, int64_t n, C* p, const C* grad, C* mean, C* square, C* most) {
     TENET_NO_CONTRACTION
     constexpr int64_t block = 64;
-    const bool decays = !s->decoupled && s->weight_decay != 0;
+    const Switch<C> decays(!s->decoupled && s->weight_decay != 0);
     const C decay = C(s->weight_decay), sign = s->maximize ? C(-1) : C(1);
     const C keep = s->decoupled ? C(1 - s->lr * s->weight_decay) : C(1), step = C(s->lr / s->correction1);
     const C beta1 = C(s->beta1), rest1 = C(1 - s->beta1), beta2 = C(s->beta2), rest2 = C(1 - s->beta2);
@@ -105,7 +110,7 @@ struct AdamLoop {
       const int64_t k = n - i < block ? n - i : block;
       TENET_LOOP
       for (int64_t j = 0; j < k; ++j) {
-        const C g = sign * grad[j] + only_if(decays, decay * p[j]);
+        const C g = sign * grad[j] + decays(decay * p[j]);
         mean[j] = beta1 * mean[j] + rest1 * g;
         root[j] = square[j] = beta2 * square[j] + rest2 * g * g;
       }
