@@ -120,7 +120,7 @@ TENET_NOINLINE inline void run_pieces(std::int64_t n, std::int64_t grain, PieceF
 #if TENET_OPENMP
   // All of the team, even for fewer pieces: libgomp ends threads that one region does without, and starts them for the
   // next.
-  if (pieces > 1 && has_team()) {
+  if (has_team()) {
     FirstException first;
     state::team_awake = true;
 #pragma omp parallel for schedule(static) num_threads(num_threads())
